@@ -1,0 +1,1 @@
+"""The control plane of pty-fabric: owned, persistent terminals for agents."""

@@ -1,0 +1,1 @@
+"""FabricClient and its synchronous twin."""

@@ -1,0 +1,1 @@
+"""The shared words; standard library only, imports nothing of ours."""

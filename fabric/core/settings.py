@@ -1,0 +1,360 @@
+"""Settings: frozen sections with defaults, checked all at once.
+
+Each room receives its own section, never the whole and never a global. Sources, later
+wins: the defaults here, a TOML file, the environment (``FABRIC_<SECTION>__<FIELD>``),
+flags; ``fabric.core.sources`` reads them. Seconds end in ``_s``, sizes in ``_bytes``.
+"""
+
+from dataclasses import dataclass, field, fields
+
+from fabric.core.errors import InvalidRequestError
+from fabric.core.model import Network, SandboxMode
+
+MIN_RESULT_BYTES = 64
+
+
+class Secret(str):
+    """A string whose representation hides it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'***'"
+
+
+class SettingsError(InvalidRequestError):
+    """One or more settings are wrong; the message lists every fault."""
+
+    reason = "INVALID_SETTINGS"
+
+
+class _Faults:
+    def __init__(self, section: str) -> None:
+        self._section = section
+        self._rows: list[str] = []
+
+    def check(self, ok: bool, name: str, value: object, rule: str) -> None:
+        if not ok:
+            self._rows.append(f"{self._section}.{name} = {value!r}: {rule}")
+
+    def raise_if_any(self) -> None:
+        if self._rows:
+            raise SettingsError("; ".join(self._rows))
+
+
+def _positive(section: str, item: object, *skip: str) -> _Faults:
+    faults = _Faults(section)
+    for entry in fields(item):  # type: ignore[arg-type]
+        value = getattr(item, entry.name)
+        if entry.name in skip or isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        faults.check(value > 0, entry.name, value, "must be greater than 0")
+    return faults
+
+
+@dataclass(frozen=True, slots=True)
+class ReadinessSettings:
+    """How a session learns that a program wants input."""
+
+    first_probe_s: float = 0.0005
+    poll_interval_s: float = 0.05
+    idle_silence_s: float = 3.0
+    background_silence_s: float = 30.0
+    handoff_grace_s: float = 0.5
+    timeout_s: float = 30.0
+    startup_timeout_s: float = 30.0
+    exact: bool = True
+
+    def __post_init__(self) -> None:
+        """Check ranges and relations. Raises: SettingsError."""
+        faults = _positive("worker.readiness", self)
+        faults.check(
+            self.first_probe_s <= self.poll_interval_s <= self.idle_silence_s <= self.timeout_s,
+            "idle_silence_s",
+            self.idle_silence_s,
+            "first_probe_s <= poll_interval_s <= idle_silence_s <= timeout_s",
+        )
+        faults.raise_if_any()
+
+
+@dataclass(frozen=True, slots=True)
+class ScrollbackSettings:
+    """How much output is kept and returned."""
+
+    lines: int = 10_000
+    max_bytes: int = 4_194_304
+    read_max_bytes: int = 262_144
+    send_max_bytes: int = 262_144
+    bytelog_bytes: int = 8_388_608
+    carry_bytes: int = 65_536
+
+    def __post_init__(self) -> None:
+        """Check ranges and relations. Raises: SettingsError."""
+        faults = _positive("worker.scrollback", self)
+        for name in ("read_max_bytes", "send_max_bytes"):
+            value = getattr(self, name)
+            faults.check(value <= self.max_bytes, name, value, "must not exceed max_bytes")
+        faults.raise_if_any()
+
+
+@dataclass(frozen=True, slots=True)
+class InputSettings:
+    """What a caller may write."""
+
+    max_send_bytes: int = 4_194_304
+    write_stall_s: float = 10.0
+    request_retention_s: float = 600.0
+    max_request_ids: int = 1024
+
+    def __post_init__(self) -> None:
+        """Check ranges. Raises: SettingsError."""
+        _positive("worker.input", self).raise_if_any()
+
+
+@dataclass(frozen=True, slots=True)
+class TeardownSettings:
+    """How a process tree is ended."""
+
+    grace_s: float = 3.0
+    shell_grace_s: float = 1.0
+    orphan_grace_s: float = 120.0
+
+    def __post_init__(self) -> None:
+        """Check ranges. Raises: SettingsError."""
+        _positive("worker.teardown", self).raise_if_any()
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxSettings:
+    """The node's sandbox: probing, allowed roots, masked paths, limits per session.
+
+    A limit of 0 means none. ``allowed_roots`` empty means every directory.
+    """
+
+    probe_timeout_s: float = 5.0
+    allowed_roots: tuple[str, ...] = ()
+    masked_paths: tuple[str, ...] = ()
+    memory_max_bytes: int = 0
+    pids_max: int = 0
+    cpu_weight: int = 0
+    env_allow: tuple[str, ...] = (
+        "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR",
+        "XDG_*", "EDITOR", "VISUAL", "HOSTNAME", "JAVA_HOME", "GOPATH", "GOROOT", "CARGO_HOME",
+        "RUSTUP_HOME", "NVM_DIR", "PYENV_ROOT", "VIRTUAL_ENV", "CONDA_*", "CC", "CXX", "CFLAGS",
+        "CXXFLAGS", "LDFLAGS", "PKG_CONFIG_PATH", "LD_LIBRARY_PATH", "MANPATH", "INFOPATH",
+        "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
+        "SSL_CERT_FILE", "SSL_CERT_DIR", "DEVELOPER_DIR", "SDKROOT",
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        """Check ranges. Raises: SettingsError."""
+        faults = _positive("worker.sandbox", self, "memory_max_bytes", "pids_max", "cpu_weight")
+        for name in ("memory_max_bytes", "pids_max", "cpu_weight"):
+            value = getattr(self, name)
+            faults.check(value >= 0, name, value, "must be 0 (no limit) or greater")
+        faults.raise_if_any()
+
+
+@dataclass(frozen=True, slots=True)
+class ShellSettings:
+    """The controlled shell and the other program types a caller may open.
+
+    ``programs`` maps a type to its argv, as ``name=program arg arg`` strings.
+    """
+
+    path: str = "/bin/bash"
+    prompt: str = "$ "
+    rows: int = 40
+    cols: int = 160
+    read_startup_files: bool = False
+    programs: tuple[str, ...] = ("python=python3 -q", "sh=/bin/sh", "gdb=gdb -q", "node=node")
+
+    def __post_init__(self) -> None:
+        """Check ranges and forms. Raises: SettingsError."""
+        faults = _positive("worker.shell", self)
+        faults.check(bool(self.path), "path", self.path, "must be a non-empty path")
+        faults.check(bool(self.prompt.strip()), "prompt", self.prompt, "must not be blank")
+        for row in self.programs:
+            name, _, argv = row.partition("=")
+            faults.check(
+                bool(name.strip() and argv.strip()) and name != "shell",
+                "programs",
+                row,
+                "must read name=program arg ..., and the name shell is taken",
+            )
+        faults.raise_if_any()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """What one session needs to know."""
+
+    readiness: ReadinessSettings = field(default_factory=ReadinessSettings)
+    scrollback: ScrollbackSettings = field(default_factory=ScrollbackSettings)
+    input: InputSettings = field(default_factory=InputSettings)
+    teardown: TeardownSettings = field(default_factory=TeardownSettings)
+    sandbox: SandboxSettings = field(default_factory=SandboxSettings)
+    shell: ShellSettings = field(default_factory=ShellSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    """What one node offers."""
+
+    max_sessions: int = 64
+    warm_sessions: int = 4
+    max_starting: int = 2
+    start_timeout_s: float = 60.0
+    min_free_memory_bytes: int = 268_435_456
+    min_free_fds: int = 256
+    min_free_ptys: int = 8
+    sweep_interval_s: float = 5.0
+
+    def __post_init__(self) -> None:
+        """Check ranges. Raises: SettingsError."""
+        faults = _positive("node", self, "warm_sessions")
+        faults.check(self.warm_sessions >= 0, "warm_sessions", self.warm_sessions, "must be >= 0")
+        faults.raise_if_any()
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrySettings:
+    """Owners and their limits."""
+
+    default_mode: SandboxMode = SandboxMode.READ_ONLY
+    max_mode: SandboxMode = SandboxMode.DANGER_FULL_ACCESS
+    network: Network = Network.SHARED
+    lease_s: float = 120.0
+    min_lease_s: float = 5.0
+    max_lease_s: float = 86_400.0
+    max_sessions_per_owner: int = 64
+    max_pending_opens_per_owner: int = 64
+    open_timeout_s: float = 60.0
+    close_timeout_s: float = 60.0
+    request_retention_s: float = 600.0
+    max_request_ids: int = 4096
+    sweep_interval_s: float = 1.0
+    node_poll_interval_s: float = 2.0
+
+    def __post_init__(self) -> None:
+        """Check ranges and relations. Raises: SettingsError."""
+        faults = _positive("registry", self)
+        faults.check(
+            self.min_lease_s <= self.lease_s <= self.max_lease_s,
+            "lease_s",
+            self.lease_s,
+            "min_lease_s <= lease_s <= max_lease_s",
+        )
+        faults.raise_if_any()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSettings:
+    """Background sends and waiting."""
+
+    enabled: bool = True
+    max_active_per_owner: int = 10
+    max_output_bytes: int = 262_144
+    wait_timeout_s: float = 30.0
+    max_wait_timeout_s: float = 600.0
+    retention_s: float = 3600.0
+    max_retained_per_owner: int = 100
+    max_events_per_owner: int = 1000
+
+    def __post_init__(self) -> None:
+        """Check ranges and relations. Raises: SettingsError."""
+        faults = _positive("tasks", self)
+        faults.check(
+            self.wait_timeout_s <= self.max_wait_timeout_s,
+            "wait_timeout_s",
+            self.wait_timeout_s,
+            "must not exceed max_wait_timeout_s",
+        )
+        faults.raise_if_any()
+
+
+@dataclass(frozen=True, slots=True)
+class GatewaySettings:
+    """The gRPC server of a node.
+
+    ``token_file`` holds bearer tokens; a listener beyond loopback is refused without
+    credentials and TLS unless ``insecure`` says so.
+    """
+
+    listen: str = "127.0.0.1:7443"
+    advertise: str = ""
+    token_file: str = ""
+    tls_cert_file: str = ""
+    tls_key_file: str = ""
+    tls_client_ca_file: str = ""
+    insecure: bool = False
+    reflection: bool = True
+    max_result_bytes: int = 262_144
+    max_message_bytes: int = 8_388_608
+    deadline_margin_s: float = 0.25
+    default_deadline_s: float = 120.0
+    drain_s: float = 10.0
+    max_waits_per_owner: int = 256
+
+    def __post_init__(self) -> None:
+        """Check ranges. Raises: SettingsError."""
+        faults = _positive("gateway", self)
+        faults.check(
+            self.max_result_bytes >= MIN_RESULT_BYTES,
+            "max_result_bytes",
+            self.max_result_bytes,
+            f"must be at least {MIN_RESULT_BYTES}",
+        )
+        host, _, port = self.listen.rpartition(":")
+        faults.check(bool(host) and port.isdigit(), "listen", self.listen, "must read address:port")
+        faults.check(
+            bool(self.tls_cert_file) == bool(self.tls_key_file),
+            "tls_key_file",
+            self.tls_key_file,
+            "tls_cert_file and tls_key_file go together",
+        )
+        faults.raise_if_any()
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """The Ray cluster below: where it is, or how an embedded one is made."""
+
+    address: str = ""
+    namespace: str = "pty-fabric"
+    host: str = ""
+    state_dir: str = ""
+    object_store_bytes: int = 104_857_600
+    start_timeout_s: float = 120.0
+    call_timeout_s: float = 5.0
+
+    def __post_init__(self) -> None:
+        """Check ranges. Raises: SettingsError."""
+        _positive("cluster", self).raise_if_any()
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """How much is logged."""
+
+    level: str = "INFO"
+
+    def __post_init__(self) -> None:
+        """Check the level. Raises: SettingsError."""
+        faults = _Faults("log")
+        levels = ("DEBUG", "INFO", "WARNING", "ERROR")
+        faults.check(self.level in levels, "level", self.level, f"must be one of {levels}")
+        faults.raise_if_any()
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every section."""
+
+    gateway: GatewaySettings = field(default_factory=GatewaySettings)
+    registry: RegistrySettings = field(default_factory=RegistrySettings)
+    tasks: TaskSettings = field(default_factory=TaskSettings)
+    node: NodeSettings = field(default_factory=NodeSettings)
+    worker: WorkerSettings = field(default_factory=WorkerSettings)
+    cluster: ClusterSettings = field(default_factory=ClusterSettings)
+    log: LogSettings = field(default_factory=LogSettings)

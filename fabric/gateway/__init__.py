@@ -1,0 +1,1 @@
+"""The gRPC server: authenticate, convert, call, convert."""

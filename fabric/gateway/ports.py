@@ -1,0 +1,172 @@
+"""What the gateway asks of the fabric: a registry and the sessions.
+
+``fabric.actors.remote`` and ``fabric.actors.sessions`` implement these over Ray and the
+session channel; the rpc tests implement them in one process.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from fabric.core.ids import AgentId, HostName, Principal, RequestId, SessionId, TaskId
+from fabric.core.model import (
+    BytesPage,
+    Caller,
+    CloseResult,
+    GatewayKeys,
+    Location,
+    NodeState,
+    OpenRequest,
+    OpenResult,
+    OwnerGrant,
+    ReadPage,
+    ReleaseReceipt,
+    SandboxMode,
+    ScreenSnapshot,
+    SendRequest,
+    SendResult,
+    SessionInfo,
+    SignalDelivered,
+    SignalName,
+    TailPage,
+    TaskOutput,
+    TaskRecord,
+    WaitCondition,
+    WaitResult,
+)
+
+
+class RegistryPort(Protocol):
+    """Owners, sessions and placement. Every call may raise RegistryUnavailableError."""
+
+    async def join(self, host: HostName, address: str) -> GatewayKeys:
+        """Announce this gateway and get the fabric's keys."""
+        ...
+
+    async def leave(self, host: HostName, address: str) -> None:
+        """Withdraw this gateway."""
+        ...
+
+    async def acquire(
+        self,
+        principal: Principal,
+        agent: AgentId,
+        mode: SandboxMode | None,
+        lease_s: float | None,
+        request_id: RequestId,
+    ) -> OwnerGrant:
+        """Make or take over an owner; a take-over raises its epoch."""
+        ...
+
+    async def renew(self, caller: Caller, lease_s: float | None) -> OwnerGrant:
+        """Extend the lease. Raises: OwnerNotLiveError."""
+        ...
+
+    async def release(self, caller: Caller, request_id: RequestId) -> ReleaseReceipt:
+        """Dispose of the owner and await the end of its sessions."""
+        ...
+
+    async def set_mode(
+        self, caller: Caller, mode: SandboxMode, request_id: RequestId
+    ) -> OwnerGrant:
+        """Change the owner's mode. Raises: SandboxModeLockedError."""
+        ...
+
+    async def open(self, caller: Caller, request: OpenRequest) -> OpenResult:
+        """Open and publish a session; cancelling the call rolls it back."""
+        ...
+
+    async def close(
+        self, caller: Caller, session_id: SessionId, request_id: RequestId
+    ) -> CloseResult:
+        """Close a session and await the end of its tree. Raises: CleanupIncompleteError."""
+        ...
+
+    async def list(self, caller: Caller) -> tuple[SessionInfo, ...]:
+        """List the owner's published sessions in order of publication."""
+        ...
+
+    async def locate(self, session_id: SessionId) -> Location:
+        """Say where a session is. Raises: SessionNotFoundError, SessionLostError."""
+        ...
+
+    async def nodes(self) -> tuple[NodeState, ...]:
+        """List the nodes with their capacity."""
+        ...
+
+    async def list_tasks(self, caller: Caller) -> tuple[TaskRecord, ...]:
+        """List the owner's tasks, settled ones too while retained."""
+        ...
+
+
+class SessionsPort(Protocol):
+    """One session's verbs, wherever it runs; all check the caller and raise typed errors."""
+
+    async def send(self, caller: Caller, session_id: SessionId, request: SendRequest) -> SendResult:
+        """Write and wait for a verdict; cancelling the call cancels the send."""
+        ...
+
+    async def read(
+        self, caller: Caller, session_id: SessionId, offset: int, count: int
+    ) -> ReadPage:
+        """Read a page of scrollback."""
+        ...
+
+    async def signal(
+        self, caller: Caller, session_id: SessionId, name: SignalName, request_id: RequestId
+    ) -> SignalDelivered:
+        """Signal the foreground process group."""
+        ...
+
+    async def status(self, caller: Caller, session_id: SessionId) -> SessionInfo:
+        """Describe the session as its worker sees it."""
+        ...
+
+    async def snapshot(self, caller: Caller, session_id: SessionId) -> ScreenSnapshot:
+        """Show the screen."""
+        ...
+
+    async def resize(
+        self, caller: Caller, session_id: SessionId, rows: int, cols: int
+    ) -> SessionInfo:
+        """Change the terminal's size."""
+        ...
+
+    async def tail(
+        self, caller: Caller, session_id: SessionId, consumer: str, lines: int
+    ) -> TailPage:
+        """Return whole lines that are new to this consumer."""
+        ...
+
+    async def read_bytes(
+        self, caller: Caller, session_id: SessionId, offset: int, max_bytes: int, wait_s: float
+    ) -> BytesPage:
+        """Read raw bytes, waiting up to ``wait_s`` for the first. Raises: CursorExpiredError."""
+        ...
+
+    def follow(
+        self, caller: Caller, session_id: SessionId, offset: int | None
+    ) -> AsyncIterator[BytesPage]:
+        """Stream raw bytes from ``offset`` (None: from now on) until the session ends."""
+        ...
+
+    async def wait_for(
+        self, caller: Caller, session_id: SessionId, condition: WaitCondition, timeout_s: float
+    ) -> WaitResult:
+        """Wait for a condition beside the PTY."""
+        ...
+
+    async def start_task(
+        self, caller: Caller, session_id: SessionId, request: SendRequest
+    ) -> TaskRecord:
+        """Start a background send. Raises: SendActiveError, CapacityReachedError."""
+        ...
+
+    async def task_output(
+        self, caller: Caller, task_id: TaskId, cursor: int, wait_s: float
+    ) -> TaskOutput:
+        """Return a task's new output, waiting up to ``wait_s`` for its end."""
+        ...
+
+    async def kill_task(self, caller: Caller, task_id: TaskId, request_id: RequestId) -> TaskRecord:
+        """Interrupt a task for real and say that it is stopping."""
+        ...

@@ -1,0 +1,1 @@
+"""The shared words as protobuf messages and back."""

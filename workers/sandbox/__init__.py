@@ -1,0 +1,1 @@
+"""How a shell is confined."""

@@ -1,0 +1,1 @@
+"""The PTY master and what is typed into it."""

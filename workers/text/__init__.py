@@ -1,0 +1,1 @@
+"""Bytes of a terminal as text, lines and screens."""
