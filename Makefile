@@ -1,0 +1,42 @@
+# Everything a developer or CI runs; each target is one line. `make help` lists them.
+# A fresh machine needs Python >= 3.11, make and git: the environment is made in .venv on first use.
+SHELL := /bin/sh
+PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11,$(shell $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
+PYTEST_ARGS ?=
+BIN := .venv/bin
+ENV := .venv/.ready
+PROTO_BASE ?= $(or $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null),$(shell git rev-parse --verify --quiet origin/main),$(shell git rev-parse --verify --quiet main))
+TIER = $(patsubst ray,raycluster,$*)
+.DEFAULT_GOAL := help
+.PHONY: help env demo test check format lint types layers protos protos-check lock bench
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z%-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+env: $(ENV) ## make or refresh the environment in .venv
+	@echo "ready: $(BIN)"
+demo: $(ENV) ## a terminal session through a whole fabric on this machine, explained as it goes
+	@$(BIN)/python -m fabric.cli.demo
+test: $(ENV) ## every test tier that can run here
+	$(BIN)/python -m pytest -m "not load" $(PYTEST_ARGS)
+test-%: $(ENV) ## one tier: unit terminal rpc ray e2e browser load
+	$(BIN)/python -m pytest tests/$(TIER) $(PYTEST_ARGS)
+check: lint types layers protos-check ## all checks that run no project code
+format: $(ENV) ## put the code into its standard form
+	$(BIN)/ruff format . && $(BIN)/ruff check --fix-only --quiet . && $(BIN)/buf format -w proto
+lint: $(ENV) ## standard form and style
+	$(BIN)/ruff format --check . && $(BIN)/ruff check .
+types: $(ENV) ## mypy --strict
+	$(BIN)/mypy
+layers: $(ENV) ## who may import whom
+	$(BIN)/lint-imports --no-logo
+protos: $(ENV) ## compile proto/ into fabric/api
+	$(BIN)/python proto/generate.py
+protos-check: $(ENV) ## protos: style, promise of v1, generated code up to date
+	$(BIN)/buf lint proto && .ci/protos-breaking "$(BIN)/buf" "$(PROTO_BASE)" && $(BIN)/python proto/generate.py --check
+lock: $(ENV) ## resolve requirements.lock anew
+	$(BIN)/uv pip compile --quiet pyproject.toml --group dev --generate-hashes --universal --python-version 3.11 --custom-compile-command "make lock" -o requirements.lock
+bench: $(ENV) ## measure; prints machine, versions, medians and p99
+	$(BIN)/python -m tests.load.bench
+
+$(ENV): requirements.lock pyproject.toml .ci/env
+	@.ci/env "$(PYTHON)" $@
