@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from workers.send import Ask, Phase, Send
 
-W, I, S, F, R = Ask.WRITE, Ask.INTERRUPT, Ask.SETTLE, Ask.FAIL, Ask.RELEASE
+W, X, S, F, R = Ask.WRITE, Ask.INTERRUPT, Ask.SETTLE, Ask.FAIL, Ask.RELEASE
 STEPS = {
     "begin": lambda send: send.begin(),
     "written": lambda send: send.written(),
@@ -27,10 +27,10 @@ STEPS = {
         [("begin", [W]), ("over", [S]), ("failed", [R])],
         [("begin", [W]), ("failed", [F, R])],
         [("cancel", [S, R]), ("begin", [])],
-        [("begin", [W]), ("cancel", []), ("written", [I]), ("signalled", []), ("ready", [S, R])],
+        [("begin", [W]), ("cancel", []), ("written", [X]), ("signalled", []), ("ready", [S, R])],
         [("begin", [W]), ("cancel", []), ("failed", [F, R])],
-        [("begin", [W]), ("written", []), ("cancel", [I]), ("cancel", []), ("over", [S])],
-        [("begin", [W]), ("written", []), ("cancel", [I]), ("over", [S]), ("signalled", [R])],
+        [("begin", [W]), ("written", []), ("cancel", [X]), ("cancel", []), ("over", [S])],
+        [("begin", [W]), ("written", []), ("cancel", [X]), ("over", [S]), ("signalled", [R])],
         [("begin", [W]), ("cancel", []), ("over", [S]), ("written", [R])],
         [("begin", [W]), ("written", []), ("ready", [S, R]), ("cancel", [])],
     ],
@@ -56,7 +56,7 @@ def test_no_history_writes_settles_or_releases_twice(steps):
         asked += STEPS[step](send)
         assert not (R in asked and (send.writing or send.interrupting))
     assert asked.count(W) <= 1
-    assert asked.count(I) <= 1
+    assert asked.count(X) <= 1
     assert asked.count(S) + asked.count(F) <= 1
     assert asked.count(R) <= 1
     assert send.is_settled == (S in asked or F in asked)
