@@ -1,0 +1,1 @@
+"""Generated protobuf code, one package per protocol version; never edited."""

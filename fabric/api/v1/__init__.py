@@ -1,0 +1,1 @@
+"""Generated from ``proto/fabric/api/v1`` by ``proto/generate.py``; never edited."""
