@@ -91,6 +91,18 @@ class TaskState(StrEnum):
     LOST = "lost"
 
 
+class EventKind(StrEnum):
+    """What an owner is told without asking."""
+
+    TASK_SETTLED = "task_settled"
+    SESSION_EXITED = "session_exited"
+    SESSION_LOST = "session_lost"
+    SESSION_READOPTED = "session_readopted"
+    HUMAN_HANDBACK = "human_handback"
+    LEASE_EXPIRING = "lease_expiring"
+    OWNER_DISPOSED = "owner_disposed"
+
+
 class CloseOutcome(StrEnum):
     """Whether this call closed the session or found a close under way."""
 
@@ -374,6 +386,32 @@ class TaskOutput:
     record: TaskRecord
     next_cursor: int
     truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerEvent:
+    """One event of an owner's stream; ``sequence`` grows by one from 1. Holds no terminal text."""
+
+    sequence: int
+    kind: EventKind
+    at: float
+    session_id: SessionId | None = None
+    task_id: TaskId | None = None
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """Events after a cursor, the sequence of the last event seen.
+
+    ``dropped`` counts events that were never acknowledged and are not retained any more.
+    ``ended`` gives the reason when no event follows.
+    """
+
+    events: tuple[OwnerEvent, ...]
+    next_cursor: int
+    dropped: int = 0
+    ended: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ class Repeats(Generic[A]):
 
     def find(self, request_id: RequestId, digest: bytes, now: float) -> A | None:
         """Return the answer of an equal earlier call, or None. Raises: RequestIdConflictError."""
-        self._expire(now)
+        self.expire(now)
         entry = self._entries.get(request_id)
         if entry is None:
             return None
@@ -61,7 +61,7 @@ class Repeats(Generic[A]):
 
     def reserve(self, request_id: RequestId, digest: bytes, answer: A, now: float) -> None:
         """Record a new call before its first effect. Raises: QueueFullError."""
-        self._expire(now)
+        self.expire(now)
         if len(self._entries) >= self._max_entries:
             oldest = next((k for k, e in self._entries.items() if e.settled_at is not None), None)
             if oldest is None:
@@ -86,7 +86,8 @@ class Repeats(Generic[A]):
     def __len__(self) -> int:
         return len(self._entries)
 
-    def _expire(self, now: float) -> None:
+    def expire(self, now: float) -> None:
+        """Drop the answers whose retention has passed."""
         while self._entries:
             request_id, entry = next(iter(self._entries.items()))
             if entry.settled_at is None or now - entry.settled_at < self._retention_s:

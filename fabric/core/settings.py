@@ -233,8 +233,13 @@ class RegistrySettings:
     close_timeout_s: float = 60.0
     request_retention_s: float = 600.0
     max_request_ids: int = 4096
+    max_owners_per_principal: int = 1024
     sweep_interval_s: float = 1.0
     node_poll_interval_s: float = 2.0
+    node_call_timeout_s: float = 5.0
+    lost_timeout_s: float = 120.0
+    tombstone_retention_s: float = 3600.0
+    max_tombstones: int = 10_000
 
     def __post_init__(self) -> None:
         """Check ranges and relations. Raises: SettingsError."""
@@ -259,6 +264,7 @@ class TaskSettings:
     max_wait_timeout_s: float = 600.0
     retention_s: float = 3600.0
     max_retained_per_owner: int = 100
+    max_retained_bytes_per_owner: int = 8_388_608
     max_events_per_owner: int = 1000
 
     def __post_init__(self) -> None:
