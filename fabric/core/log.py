@@ -8,7 +8,9 @@ import logging
 import sys
 import time
 from contextvars import ContextVar
-from typing import TextIO
+from typing import Any, TextIO
+
+from fabric.core.settings import Secret
 
 request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 owner: ContextVar[str | None] = ContextVar("owner", default=None)
@@ -21,13 +23,31 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 
 def _facts(record: logging.LogRecord) -> dict[str, object]:
     facts: dict[str, object] = {
-        key: value for key, value in vars(record).items() if key not in _STANDARD
+        key: _shown(value) for key, value in vars(record).items() if key not in _STANDARD
     }
     for name, variable in _CONTEXT:
         value = variable.get()
         if value is not None:
             facts.setdefault(name, value)
     return facts
+
+
+def _shown(value: Any) -> Any:
+    """Hide secrets, at any depth: to a formatter a Secret is a string like any other."""
+    if isinstance(value, Secret):
+        return "***"
+    if isinstance(value, dict):
+        return {key: _shown(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_shown(item) for item in value]
+    return value
+
+
+def _word(value: object) -> str:
+    """Write a fact so that it can neither be torn apart nor forge a line."""
+    text = str(value)
+    plain = text.isprintable() and not any(char in text for char in ' "=')
+    return text if plain and text else json.dumps(text)
 
 
 def _stamp(record: logging.LogRecord) -> str:
@@ -57,10 +77,7 @@ class LogfmtFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Format one record."""
-        facts = " ".join(
-            f"{key}={json.dumps(str(value)) if ' ' in str(value) else value}"
-            for key, value in _facts(record).items()
-        )
+        facts = " ".join(f"{key}={_word(value)}" for key, value in _facts(record).items())
         line = f"{_stamp(record)} {record.levelname} {record.name} {record.getMessage()!r} {facts}"
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)

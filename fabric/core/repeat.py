@@ -44,12 +44,13 @@ class Repeats(Generic[A]):
     def __init__(self, *, retention_s: float, max_entries: int) -> None:
         self._retention_s = retention_s
         self._max_entries = max_entries
-        self._entries: OrderedDict[RequestId, Entry[A]] = OrderedDict()
+        self._running: dict[RequestId, Entry[A]] = {}
+        self._settled: OrderedDict[RequestId, Entry[A]] = OrderedDict()
 
     def find(self, request_id: RequestId, digest: bytes, now: float) -> A | None:
         """Return the answer of an equal earlier call, or None. Raises: RequestIdConflictError."""
         self.expire(now)
-        entry = self._entries.get(request_id)
+        entry = self._running.get(request_id) or self._settled.get(request_id)
         if entry is None:
             return None
         if entry.digest != digest:
@@ -62,34 +63,34 @@ class Repeats(Generic[A]):
     def reserve(self, request_id: RequestId, digest: bytes, answer: A, now: float) -> None:
         """Record a new call before its first effect. Raises: QueueFullError."""
         self.expire(now)
-        if len(self._entries) >= self._max_entries:
-            oldest = next((k for k, e in self._entries.items() if e.settled_at is not None), None)
-            if oldest is None:
+        if len(self) >= self._max_entries:
+            if not self._settled:
                 raise QueueFullError("too many calls are running under their request ids")
-            del self._entries[oldest]
-        self._entries[request_id] = Entry(digest, answer)
+            self._settled.popitem(last=False)
+        self._running[request_id] = Entry(digest, answer)
 
     def settle(self, request_id: RequestId, now: float, answer: A | None = None) -> None:
         """Mark a call as ended; from now on its retention runs."""
-        entry = self._entries.get(request_id)
+        entry = self._running.pop(request_id, None) or self._settled.pop(request_id, None)
         if entry is None:
             return
         entry.settled_at = now
         if answer is not None:
             entry.answer = answer
-        self._entries.move_to_end(request_id)
+        self._settled[request_id] = entry
 
     def forget(self, request_id: RequestId) -> None:
         """Drop a call that had no effect, so that its id may be tried again."""
-        self._entries.pop(request_id, None)
+        self._running.pop(request_id, None)
+        self._settled.pop(request_id, None)
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._running) + len(self._settled)
 
     def expire(self, now: float) -> None:
         """Drop the answers whose retention has passed."""
-        while self._entries:
-            request_id, entry = next(iter(self._entries.items()))
-            if entry.settled_at is None or now - entry.settled_at < self._retention_s:
+        while self._settled:
+            request_id, entry = next(iter(self._settled.items()))
+            if entry.settled_at is not None and now - entry.settled_at < self._retention_s:
                 return
-            del self._entries[request_id]
+            del self._settled[request_id]
