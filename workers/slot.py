@@ -130,7 +130,12 @@ def records(node_dir: Path) -> Iterator[SlotRecord]:
 
 def remove(config: SlotConfig) -> None:
     """Remove everything of the slot from the node's folder; its own file last."""
-    for path in (config.channel_path, config.shim_path, config.file.with_suffix(".new"), config.file):
+    for path in (
+        config.channel_path,
+        config.shim_path,
+        config.file.with_suffix(".new"),
+        config.file,
+    ):
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
 
