@@ -1,0 +1,58 @@
+"""Ending what a slot's shim holds, without its worker."""
+
+import os
+from typing import Protocol
+
+from fabric.core.errors import CleanupIncompleteError
+from fabric.core.model import CloseReceipt
+from fabric.core.settings import TeardownSettings
+from workers.shim.client import ShimClient
+from workers.slot import SlotConfig
+
+
+class Shims(Protocol):
+    """Ends the shims of this node."""
+
+    async def end(self, config: SlotConfig) -> CloseReceipt | None:
+        """Tear down what the slot's shim holds and end it; None when no shim answers.
+
+        Raises: CleanupIncompleteError (the shim stays, so it may be tried again).
+        """
+        ...
+
+
+class ShimEnder:
+    """Ends shims over their sockets, as a newer holder than any worker."""
+
+    def __init__(self, teardown: TeardownSettings) -> None:
+        self._teardown = teardown
+
+    async def end(self, config: SlotConfig) -> CloseReceipt | None:
+        """Tear down and end the slot's shim. Raises: CleanupIncompleteError."""
+        try:
+            shim = await ShimClient.connect(socket=config.shim_path, key=config.key)
+        except (FileNotFoundError, ConnectionRefusedError):
+            return None
+        try:
+            receipt = None
+            spawned = await shim.adopt()
+            if spawned is not None:
+                os.close(spawned.master_fd)
+                os.close(spawned.log_fd)
+                receipt = await shim.teardown(
+                    grace_s=self._teardown.grace_s, shell_grace_s=self._teardown.shell_grace_s
+                )
+                refuse_survivors(receipt)
+            await shim.quit()
+            return receipt
+        finally:
+            shim.close()
+
+
+def refuse_survivors(receipt: CloseReceipt) -> None:
+    """Name the processes that outlived a teardown. Raises: CleanupIncompleteError."""
+    if receipt.survivors:
+        names = ", ".join(f"{item.name} ({item.pid})" for item in receipt.survivors)
+        raise CleanupIncompleteError(
+            f"processes survived the teardown: {names}; close again to retry", survivors=names
+        )
