@@ -1,0 +1,176 @@
+"""The arguments of the command line."""
+
+import argparse
+from typing import Any, NoReturn
+
+from fabric.core.errors import InvalidRequestError
+from fabric.core.model import SandboxMode, SignalName
+from fabric.core.sources import known_keys
+
+_SIGNALS = {name.value.removeprefix("SIG"): name for name in SignalName}
+_MODES = [mode.value for mode in SandboxMode]
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports a wrong argument as an error of ours, so that --json and hints hold for it too."""
+
+    def error(self, message: str) -> NoReturn:
+        hint = f"{self.prog} --help"
+        raise InvalidRequestError(message, hint=hint)
+
+
+def build() -> argparse.ArgumentParser:
+    """Build the whole parser."""
+    common: argparse.ArgumentParser = _common()
+    parser = _Parser(
+        prog="fabric",
+        description="Owned, persistent terminals for agents, spread over a Ray cluster.",
+        epilog="Results go to standard output, everything else to standard error.",
+        parents=[common],
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    def command(name: str, text: str) -> argparse.ArgumentParser:
+        made: argparse.ArgumentParser = commands.add_parser(
+            name, help=text, description=text[0].upper() + text[1:] + ".", parents=[common]
+        )
+        return made
+
+    _add_fabric_commands(command)
+    _add_session_commands(command)
+    return parser
+
+
+def _common() -> argparse.ArgumentParser:
+    """Options of every command; they may stand before or after its name."""
+    common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    group = common.add_argument_group("options of every command")
+    group.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    group.add_argument("-q", "--quiet", action="store_true", help="print only the id or the text")
+    group.add_argument("--config", metavar="FILE", help="settings (TOML); else FABRIC_CONFIG")
+    group.add_argument(
+        "--set", metavar="KEY=VALUE", action="append", help="one setting, e.g. log.level=DEBUG"
+    )
+    group.add_argument(
+        "--state-dir", metavar="DIR", help="where a local fabric keeps its state; FABRIC_STATE_DIR"
+    )
+    group.add_argument(
+        "--gateway", metavar="HOST:PORT", help="the gateway to call; FABRIC_GATEWAY, else the local"
+    )
+    group.add_argument("--agent", metavar="NAME", help="whose sessions; FABRIC_AGENT, else cli")
+    return common
+
+
+def _add_fabric_commands(command: Any) -> None:
+    up = command("up", "start a fabric: a one-machine cluster and a gateway, or join a cluster")
+    up.add_argument("--address", metavar="HOST:PORT", help="join this running Ray cluster")
+    up.add_argument("-d", "--detach", action="store_true", help="return when it is ready")
+    up.add_argument("--announce-fd", type=int, default=-1, help=argparse.SUPPRESS)
+
+    command("down", "stop the fabric that up started, with its sessions")
+    command("status", "say what runs here and how to reach it")
+
+    serve = command("serve", "run one gateway of a running cluster (up does this for you)")
+    serve.add_argument("--address", metavar="HOST:PORT", help="the Ray cluster")
+    serve.add_argument("--announce-fd", type=int, default=-1, help=argparse.SUPPRESS)
+
+    command("nodes", "list the nodes with what is left of them")
+
+    config = command("config", "show the settings")
+    config.add_argument(
+        "what", choices=["show", "example"], help="show: effective values; example: a TOML file"
+    )
+    config.add_argument("key", nargs="?", help="only this key, or the keys below it")
+
+
+def _add_session_commands(command: Any) -> None:
+    opening = command("open", "open a session and print its id")
+    opening.add_argument("type", nargs="?", default="shell", help="shell (default), python, ...")
+    opening.add_argument("--name", help="a name, unique among this agent's sessions")
+    opening.add_argument("--cwd", metavar="DIR", help="where it starts, on the node")
+    opening.add_argument(
+        "--env", metavar="NAME=VALUE", action="append", default=[], help="a variable of the session"
+    )
+    opening.add_argument("--mode", choices=_MODES, help="how this agent's sessions are confined")
+    opening.add_argument("--os", help="only a node with this system, e.g. linux")
+    opening.add_argument("--host", help="only this node")
+    opening.add_argument("--rows", type=int)
+    opening.add_argument("--cols", type=int)
+    opening.add_argument("--timeout", type=_seconds, metavar="S", help="how long it may take")
+
+    send = command("send", "type text, wait until the program wants input again, print its output")
+    _session(send)
+    send.add_argument("text", nargs="+", help="the text; several words are joined; - reads stdin")
+    send.add_argument("--no-submit", action="store_true", help="do not press Enter after it")
+    send.add_argument("--timeout", type=_seconds, metavar="S", help="give the verdict after this")
+
+    read = command("read", "print scrollback, counted back from the newest line")
+    _session(read)
+    read.add_argument("--offset", type=int, default=0, help="lines to skip from the newest (0)")
+    read.add_argument("--count", type=int, default=500, help="lines to print (500)")
+
+    signal = command("signal", "signal the foreground process group")
+    _session(signal)
+    signal.add_argument("signal", type=_signal, help=", ".join(f"SIG{name}" for name in _SIGNALS))
+
+    close = command("close", "close sessions and wait until their processes have ended")
+    close.add_argument("session", nargs="*", help="ids (ses_...) or names")
+    close.add_argument("--all", action="store_true", help="every session of this agent")
+
+    command("list", "list this agent's sessions")
+
+
+def _session(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("session", help="its id (ses_...) or its name")
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1e7:
+        raise ValueError(text)
+    return value
+
+
+_seconds.__name__ = "number of seconds"
+
+
+def _signal(text: str) -> SignalName:
+    name = _SIGNALS.get(text.upper().removeprefix("SIG"))
+    if name is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(SignalName)}")
+    return name
+
+
+def flags_of(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return the settings given on the command line. Raises: InvalidRequestError."""
+    flags = {}
+    for row in getattr(arguments, "set", []):
+        key, equals, value = row.partition("=")
+        if not equals:
+            raise InvalidRequestError(f"--set {row!r}: must read KEY=VALUE")
+        flags[key.strip()] = value
+    if getattr(arguments, "address", None):
+        flags["cluster.address"] = arguments.address
+    return flags
+
+
+def variables_of(rows: list[str]) -> tuple[tuple[str, str], ...]:
+    """Return the variables given with --env. Raises: InvalidRequestError."""
+    pairs = []
+    for row in rows:
+        name, equals, value = row.partition("=")
+        if not equals or not name:
+            raise InvalidRequestError(f"--env {name!r}: must read NAME=VALUE")
+        pairs.append((name, value))
+    return tuple(pairs)
+
+
+def keys_below(prefix: str | None) -> list[str]:
+    """Return the known settings that are or lie below a key. Raises: InvalidRequestError."""
+    names = [key.name for key in known_keys()]
+    if prefix is None:
+        return names
+    found = [name for name in names if name == prefix or name.startswith(f"{prefix}.")]
+    if not found:
+        raise InvalidRequestError(f"no setting is called {prefix!r}")
+    return found

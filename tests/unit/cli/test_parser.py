@@ -1,0 +1,87 @@
+import pytest
+
+from fabric.cli.hints import HINTS
+from fabric.cli.main import COMMANDS
+from fabric.cli.parser import build, flags_of, keys_below, variables_of
+from fabric.core.errors import InvalidRequestError, error_classes
+from fabric.core.model import SignalName
+
+
+def parse(*argv):
+    return build().parse_args(argv)
+
+
+def test_every_command_has_a_place_in_the_code():
+    (action,) = [item for item in build()._actions if item.dest == "command"]
+    assert set(action.choices) == set(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        (), ("nonsense",), ("send", "ses_x"), ("signal", "ses_x", "SIGFOO"),
+        ("read", "x", "--count", "y"),
+        ("open", "--mode", "root"), ("open", "--timeout", "-1"),
+        ("send", "s", "t", "--timeout", "inf"),
+        ("config",), ("list", "extra"), ("open", "--nonsense"),
+    ],
+)  # fmt: skip
+def test_wrong_arguments_are_typed_errors_with_a_hint(argv):
+    with pytest.raises(InvalidRequestError) as caught:
+        parse(*argv)
+    assert "--help" in caught.value.metadata["hint"]
+    assert caught.value.exit_code == 2
+
+
+def test_common_options_may_stand_before_or_after_the_command():
+    for argv in (
+        ("--json", "-q", "--agent", "a", "list"),
+        ("list", "--json", "-q", "--agent", "a"),
+    ):
+        arguments = parse(*argv)
+        assert (arguments.json, arguments.quiet, arguments.agent) == (True, True, "a")
+    assert parse("--agent", "a", "list", "--agent", "b").agent == "b"
+
+
+@pytest.mark.parametrize("text", ["SIGINT", "sigint", "INT", "int"])
+def test_signals_by_any_of_their_names(text):
+    assert parse("signal", "s", text).signal is SignalName.SIGINT
+
+
+def test_text_after_two_dashes_is_text():
+    assert parse("send", "s", "--", "-x", "--json").text == ["-x", "--json"]
+
+
+def test_settings_on_the_command_line():
+    arguments = parse("up", "--set", "log.level=DEBUG", "--set", "a.b=c=d", "--address", "h:1")
+    assert flags_of(arguments) == {
+        "log.level": "DEBUG", "a.b": "c=d", "cluster.address": "h:1",
+    }  # fmt: skip
+    with pytest.raises(InvalidRequestError, match="KEY=VALUE"):
+        flags_of(parse("up", "--set", "log.level"))
+
+
+def test_variables_of_a_session():
+    assert variables_of(["A=1", "B=", "C=x=y"]) == (("A", "1"), ("B", ""), ("C", "x=y"))
+    for wrong in ("A", "=1"):
+        with pytest.raises(InvalidRequestError, match="NAME=VALUE"):
+            variables_of([wrong])
+
+
+def test_a_variable_without_a_name_never_shows_its_value():
+    with pytest.raises(InvalidRequestError) as caught:
+        variables_of(["=hunter2"])
+    assert "hunter2" not in caught.value.message
+
+
+def test_keys_below_a_prefix():
+    assert keys_below("log") == ["log.level"]
+    assert keys_below("log.level") == ["log.level"]
+    assert len(keys_below(None)) > 60
+    with pytest.raises(InvalidRequestError):
+        keys_below("lo")
+
+
+def test_every_reason_has_a_hint():
+    reasons = {cls.reason for cls in error_classes()}
+    assert reasons - set(HINTS) - {"SESSION_STATE"} == set()
