@@ -142,7 +142,7 @@ class _Start:
             self._keep_temporary(policy.workspace_root, TEMPORARY)
         workspace = policy.workspace
         steps: dict[str, Any] = {
-            "devices": [path for path in bubblewrap.DEVICES if _is_node(path)] if as_root else [],
+            "devices": _nodes() if as_root else [],
             "open": [
                 [workspace.path, workspace.device, workspace.inode, bubblewrap.WORKSPACE_FD]
             ] if bubblewrap.binds_workspace(policy) else [],
@@ -161,7 +161,11 @@ class _Start:
         rules = seccomp.common_rules() + seccomp.landlock_rules(
             read_only=not writes, network=policy.network is Network.SHARED
         )
+        # Landlock does not know modes; without a read-only session's filter, a root that can
+        # would still change those of the machine's own nodes.
+        owns_nodes = self.account.uid == 0 and node.can_mount
         steps: dict[str, Any] = {
+            "devices": [*_nodes(), "/proc"] if owns_nodes else [],
             "drop_caps": True,
             "landlock": landlock.ruleset(policy, node.landlock_abi, masked, temporary=temporary),
             "seccomp": self._filter(rules, companion=False),
@@ -220,6 +224,10 @@ class _Start:
 def serialise(steps: Mapping[str, Any]) -> bytes:
     """Write a plan in the form the applier reads."""
     return json.dumps({"v": applier.VERSION, **steps}).encode()
+
+
+def _nodes() -> list[str]:
+    return [path for path in bubblewrap.DEVICES if _is_node(path)]
 
 
 def _is_node(path: str) -> bool:

@@ -18,6 +18,7 @@ import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from fabric.core.errors import FabricError
 from fabric.core.model import Network, SandboxMode
 from fabric.core.settings import SandboxSettings
 from workers.sandbox import bubblewrap, landlock, seatbelt, seccomp
@@ -25,6 +26,7 @@ from workers.sandbox.policy import ResolvedPolicy, folder_at
 from workers.shim import confine as applier
 
 NOBODY = 65534
+_CAP_SYS_ADMIN = 21
 _one_at_a_time = threading.Lock()
 # Prints "held" when the write is refused and the service's process is out of reach: in another
 # PID namespace under bubblewrap, out of the scope of signals under Landlock.
@@ -41,7 +43,8 @@ class NodeConfinement:
 
     ``bubblewrap`` is the program that works for the service's own uid, and
     ``bubblewrap_switched`` the one for sessions under another uid. ``filtered`` says that
-    system call filters work. ``failure`` says why the first choice does not work.
+    system call filters work, ``can_mount`` that the service may make mounts (root with
+    ``CAP_SYS_ADMIN``). ``failure`` says why the first choice does not work.
     """
 
     host: str
@@ -52,6 +55,7 @@ class NodeConfinement:
     bubblewrap_network: bool = False
     landlock_abi: int = 0
     filtered: bool = False
+    can_mount: bool = False
     seatbelt: bool = False
     failure: str = ""
 
@@ -117,7 +121,8 @@ class _Trials:
         self._node, self._folder, self._timeout_s = node, folder, timeout_s
 
     def verdict(self) -> NodeConfinement:
-        node = replace(self._node, filtered=seccomp.is_supported(self._node.machine))
+        supported = seccomp.is_supported(self._node.machine)
+        node = replace(self._node, filtered=supported, can_mount=_can_mount())
         abi = landlock.kernel_abi()
         failures: list[str] = []
         binary = self._first_working(replace(node, landlock_abi=abi), failures)
@@ -151,7 +156,7 @@ class _Trials:
         if os.geteuid() != 0:
             return None
         for binary in bubblewrap.binaries():
-            if self._trial(replace(node, bubblewrap=binary), switch=True) is None:
+            if self._trial(replace(node, bubblewrap_switched=binary), switch=True) is None:
                 return binary
         return None
 
@@ -164,10 +169,14 @@ class _Trials:
         workspace = folder_at("/")
         if workspace is None:
             return "no root folder"
-        policy = ResolvedPolicy(SandboxMode.READ_ONLY, network, workspace, "/")
-        outside = (str(os.getpid()), os.readlink("/proc/self/ns/pid"))
+        run_as = str(NOBODY) if switch else None
+        policy = ResolvedPolicy(SandboxMode.READ_ONLY, network, workspace, "/", run_as)
+        outside = (str(os.getpid()), str(Path("/proc/self/ns/pid").readlink()))
         argv = ("/bin/sh", "-c", _TRIAL, "sh", str(self._folder), *outside)
-        launch = confine.plan(policy, argv, {"PATH": "/usr/bin:/bin"}, node, ())
+        try:
+            launch = confine.plan(policy, argv, {"PATH": "/usr/bin:/bin"}, node, ())
+        except FabricError as error:
+            return error.message
         if launch.landlock is None:
             return "no plan"
         command = applier.command(
@@ -188,3 +197,14 @@ class _Trials:
             return None
         lines = done.stderr.decode(errors="replace").strip().splitlines()
         return lines[-1][:200] if lines else f"trial ended {done.returncode}"
+
+
+def _can_mount() -> bool:
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return False
+    for line in status.splitlines():
+        if line.startswith("CapEff:"):
+            return bool(int(line.split()[1], 16) >> _CAP_SYS_ADMIN & 1)
+    return False
