@@ -44,7 +44,8 @@ def up(context: Context) -> int:
     with state.holding(state.lock_file, wait=False) as held:
         if not held:
             raise _already_up(state)
-        cluster = Cluster(context.loaded.settings, state)
+        settings = context.loaded.settings
+        cluster = Cluster(settings, state, embedded=not settings.cluster.address)
         asyncio.run(Supervisor(context, cluster, announcer).run())
     return 0
 
@@ -163,9 +164,8 @@ def _end_leftovers(context: Context, record: Record) -> None:
     if gateway and start_time_of(gateway) == record.gateway_start_time:
         with contextlib.suppress(ProcessLookupError):
             os.kill(gateway, signal.SIGKILL)
-    cluster = Cluster(context.loaded.settings, context.state, address=record.cluster)
-    if record.embedded:
-        asyncio.run(cluster.stop(context.output.progress))
+    cluster = Cluster(context.loaded.settings, context.state, embedded=record.embedded)
+    asyncio.run(cluster.stop(context.output.progress))
 
 
 def status(context: Context) -> int:

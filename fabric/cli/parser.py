@@ -21,7 +21,7 @@ class _Parser(argparse.ArgumentParser):
 
 def build() -> argparse.ArgumentParser:
     """Build the whole parser."""
-    common: argparse.ArgumentParser = _common()
+    common = _common()
     parser = _Parser(
         prog="fabric",
         description="Owned, persistent terminals for agents, spread over a Ray cluster.",
@@ -41,9 +41,9 @@ def build() -> argparse.ArgumentParser:
     return parser
 
 
-def _common() -> argparse.ArgumentParser:
+def _common() -> _Parser:
     """Options of every command; they may stand before or after its name."""
-    common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    common = _Parser(add_help=False, argument_default=argparse.SUPPRESS)
     group = common.add_argument_group("options of every command")
     group.add_argument("--json", action="store_true", help="print the result as one JSON object")
     group.add_argument("-q", "--quiet", action="store_true", help="print only the id or the text")

@@ -40,7 +40,7 @@ def exit_text(status: ExitStatus) -> str:
 
 def session_line(info: SessionInfo) -> str:
     """One line about a session."""
-    parts = [info.session_id]
+    parts: list[str] = [info.session_id]
     if info.name:
         parts.append(f"({visible(info.name)})")
     parts += [f"[{visible(info.type)}]", status_text(info.status)]

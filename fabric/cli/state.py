@@ -4,13 +4,15 @@ Layout (the folder is 0700, every file 0600):
 
 - ``up.lock``       held by the supervisor for as long as it lives; its being free means "not up"
 - ``fabric.json``   who supervises, where the gateway listens, which cluster
-- ``gateway.token`` the bearer token of an embedded gateway
+- ``gateway.token`` the bearer token of an embedded gateway, for clients;
+  ``gateway.principals`` its hash, for the gateway
 - ``owners/``       owner tokens, one file an agent
 - ``logs/``         what the processes in the background print
 """
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import secrets
@@ -77,6 +79,11 @@ class StateDir:
         return self.folder / "gateway.token"
 
     @property
+    def principals_file(self) -> Path:
+        """The same token as the gateway reads it: principal and hash."""
+        return self.folder / "gateway.principals"
+
+    @property
     def lock_file(self) -> Path:
         """The file the supervisor holds a lock on."""
         return self.folder / "up.lock"
@@ -138,10 +145,21 @@ class StateDir:
         """Say that this fabric is gone."""
         (self.folder / "fabric.json").unlink(missing_ok=True)
 
-    def new_token(self) -> Path:
-        """Mint the bearer token of an embedded gateway and keep it for this user's commands."""
-        self._replace(self.token_file, secrets.token_urlsafe(32) + "\n")
-        return self.token_file
+    def new_token(self, principal: str) -> Path:
+        """Mint the bearer token of an embedded gateway; returns the file for the gateway.
+
+        The token itself is in ``token_file``, for this user's commands.
+        """
+        token = secrets.token_urlsafe(32)
+        digest = hashlib.sha256(token.encode()).hexdigest()
+        self._replace(self.token_file, token + "\n")
+        self._replace(self.principals_file, f"{principal} sha256:{digest}\n")
+        return self.principals_file
+
+    def forget_token(self) -> None:
+        """Drop the bearer token: the gateway that knew it is gone."""
+        self.token_file.unlink(missing_ok=True)
+        self.principals_file.unlink(missing_ok=True)
 
     def owner_file(self, agent: str) -> Path:
         """Where the owner token of an agent is kept."""

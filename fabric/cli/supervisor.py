@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
@@ -26,6 +26,7 @@ from fabric.core.errors import FabricError, GatewayUnavailableError
 from fabric.core.sources import DEFAULT_ORIGIN
 
 T = TypeVar("T")
+_LOCAL_PRINCIPAL = "local"
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 10.0
 # A gateway that lived this long was well; its next death starts with a short pause again.
@@ -48,7 +49,7 @@ class GatewayProcess:
 
     @classmethod
     async def start(
-        cls, arguments: list[str], log: Path, progress: Callable[[str], None]
+        cls, command: Sequence[str], log: Path, progress: Callable[[str], None]
     ) -> "GatewayProcess":
         """Start it and wait until it serves.
 
@@ -59,8 +60,7 @@ class GatewayProcess:
         try:
             with log.open("ab") as stream:
                 process = await asyncio.create_subprocess_exec(
-                    sys.executable, "-m", "fabric.cli", "serve", *arguments,
-                    "--announce-fd", str(writing),
+                    *command, "--announce-fd", str(writing),
                     stdin=asyncio.subprocess.DEVNULL, stdout=stream, stderr=stream,
                     pass_fds=(writing,), start_new_session=True,
                 )  # fmt: skip
@@ -112,7 +112,14 @@ async def _ready(source: int, progress: Callable[[str], None]) -> dict[str, Any]
 class Supervisor:
     """Everything ``fabric up`` started, from first to last."""
 
-    def __init__(self, context: Context, cluster: Cluster, announcer: Announcer) -> None:
+    def __init__(
+        self,
+        context: Context,
+        cluster: Cluster,
+        announcer: Announcer,
+        serve: Sequence[str] = (sys.executable, "-m", "fabric.cli", "serve"),
+    ) -> None:
+        self._serve = serve
         self._context = context
         self._settings = context.loaded.settings
         self._state: StateDir = context.state
@@ -122,7 +129,7 @@ class Supervisor:
         self._stop = asyncio.Event()
         self._listen = self._first_listen()
         self._started_at = time.time()
-        self._token_file = self._settings.gateway.token_file
+        self._principals = self._settings.gateway.token_file
 
     async def run(self) -> None:
         """Run until stopped. Raises: FabricError when it could not start or not stop."""
@@ -156,8 +163,8 @@ class Supervisor:
     async def _start(self) -> None:
         self._state.write_record(self._record(""))
         await self._unless_stopped(self._cluster.start(self._say))
-        if self._cluster.embedded and not self._token_file:
-            self._token_file = str(self._state.new_token())
+        if self._cluster.embedded and not self._principals:
+            self._principals = str(self._state.new_token(_LOCAL_PRINCIPAL))
         self._say("starting the gateway")
         self._gateway = await self._unless_stopped(self._start_gateway())
         record = self._record(self._gateway.address)
@@ -166,14 +173,15 @@ class Supervisor:
         self._announcer.ready(asdict(record))
 
     async def _start_gateway(self) -> GatewayProcess:
-        arguments = [
+        command = [
+            *self._serve,
             *self._context.own_flags(),
             "--set", f"cluster.address={self._cluster.address}",
             "--set", f"gateway.listen={self._listen}",
-            "--set", f"gateway.token_file={self._token_file}",
+            "--set", f"gateway.token_file={self._principals}",
         ]  # fmt: skip
         gateway = await GatewayProcess.start(
-            arguments, self._state.logs / "gateway.log", self._announcer.progress
+            command, self._state.logs / "gateway.log", self._announcer.progress
         )
         self._listen = gateway.address
         return gateway
@@ -207,7 +215,7 @@ class Supervisor:
         await self._cluster.stop(self._say)
         if self._cluster.embedded:
             self._state.forget_owners()
-        self._state.token_file.unlink(missing_ok=True)
+        self._state.forget_token()
         self._state.forget_record()
         self._say("stopped")
 
@@ -255,7 +263,7 @@ class Supervisor:
         note(f"gateway:  {record.gateway}")
         note("reach it: fabric open; from elsewhere on this machine:")
         note(f"          export FABRIC_GATEWAY={record.gateway}")
-        if self._token_file:
-            note(f"          export FABRIC_TOKEN_FILE={self._token_file}")
+        if self._state.token_file.exists():
+            note(f"          export FABRIC_TOKEN_FILE={self._state.token_file}")
         note("stop it:  Ctrl-C here, or fabric down")
         self._context.output.result(record, f"ready on {record.gateway}", record.gateway)

@@ -1,3 +1,4 @@
+import hashlib
 import os
 import stat
 
@@ -61,12 +62,16 @@ def test_the_lock_tells_whether_a_supervisor_lives(state):
 def test_tokens_and_owners_are_private_and_replaced_whole(state):
     umask = os.umask(0)
     try:
-        first = state.new_token().read_text()
-        assert state.new_token().read_text() != first
+        first = state.new_token("local").read_text()
+        assert state.new_token("local").read_text() != first
         state.write_owner("a/b ü", {"token": "t"})
     finally:
         os.umask(umask)
-    assert mode(state.token_file) == 0o600
+    assert mode(state.token_file) == mode(state.principals_file) == 0o600
+    token, row = state.token_file.read_text().strip(), state.principals_file.read_text()
+    assert row == f"local sha256:{hashlib.sha256(token.encode()).hexdigest()}\n"
+    state.forget_token()
+    assert not state.token_file.exists()
     assert mode(state.owner_file("a/b ü")) == 0o600
     assert state.owner_file("a/b ü").parent == state.folder / "owners"
     assert state.read_owner("a/b ü") == {"token": "t"}
