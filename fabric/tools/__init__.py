@@ -1,0 +1,1 @@
+"""The surface a model sees: tools, their arguments, and what they answer."""

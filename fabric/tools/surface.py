@@ -1,0 +1,326 @@
+"""Calls of tools: JSON arguments in, text and structured value out.
+
+``Surface`` carries a call of a model through: check the arguments, call the verb, render
+the answer within its bound. What goes wrong is an answer too (``is_error``), so that the
+model can read it; only what is no answer at all (a dead gateway) is left to the RPC.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from fabric.core.errors import FabricError, InvalidRequestError
+from fabric.core.ids import (
+    RequestId,
+    SessionId,
+    TaskId,
+    parse_session_id,
+    parse_task_id,
+)
+from fabric.core.model import (
+    CloseResult,
+    OpenRequest,
+    OpenResult,
+    ReadPage,
+    SendRequest,
+    SendResult,
+    SessionInfo,
+    SignalDelivered,
+    SignalName,
+    TaskOutput,
+    TaskRecord,
+    TaskState,
+    WaitCondition,
+    WaitResult,
+)
+from fabric.core.plain import to_plain
+from fabric.core.settings import TaskSettings
+from fabric.tools import render
+from fabric.tools.schema import check
+from fabric.tools.table import Card, Surface, Tool, tools_of
+
+MILLISECONDS = 1000.0
+
+
+class UnknownToolError(FabricError):
+    """No tool of this name is offered."""
+
+    reason = "UNKNOWN_TOOL"
+    exit_code = 2
+
+
+class Verbs(Protocol):
+    """What the tools call, bound to one owner."""
+
+    async def open(self, request: OpenRequest) -> OpenResult:
+        """Open a session."""
+        ...
+
+    async def send(self, session_id: SessionId, request: SendRequest) -> SendResult:
+        """Send and wait."""
+        ...
+
+    async def read(self, session_id: SessionId, offset: int, count: int) -> ReadPage:
+        """Read a page."""
+        ...
+
+    async def signal(
+        self, session_id: SessionId, name: SignalName, request_id: RequestId
+    ) -> SignalDelivered:
+        """Signal the foreground group."""
+        ...
+
+    async def wait_for(
+        self, session_id: SessionId, condition: WaitCondition, timeout_s: float
+    ) -> WaitResult:
+        """Wait beside the terminal."""
+        ...
+
+    async def close(self, session_id: SessionId, request_id: RequestId) -> CloseResult:
+        """Close a session."""
+        ...
+
+    async def list(self) -> tuple[SessionInfo, ...]:
+        """List the sessions."""
+        ...
+
+    async def start_task(self, session_id: SessionId, request: SendRequest) -> TaskRecord:
+        """Start a background send."""
+        ...
+
+    async def task_output(self, task_id: TaskId, cursor: int, wait_s: float) -> TaskOutput:
+        """Read a task."""
+        ...
+
+    async def list_tasks(self) -> tuple[TaskRecord, ...]:
+        """List the tasks."""
+        ...
+
+    async def kill_task(self, task_id: TaskId, request_id: RequestId) -> TaskRecord:
+        """Interrupt a task."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a call gives: one text, its value as plain data, and how to show it."""
+
+    text: str
+    value: dict[str, Any]
+    is_error: bool = False
+    card: Card | None = None
+    title: str = ""
+
+
+class Caller:
+    """Carry the calls of one owner through."""
+
+    def __init__(
+        self,
+        verbs: Verbs,
+        *,
+        surfaces: frozenset[Surface],
+        tasks: TaskSettings,
+        max_result_bytes: int,
+    ) -> None:
+        self._verbs = verbs
+        self._tasks = tasks
+        self._max = max_result_bytes
+        self.tools = tools_of(surfaces, background=tasks.enabled)
+        self._by_name = {tool.name: tool for tool in self.tools}
+
+    async def call(self, name: str, arguments: Any, request_id: RequestId) -> Answer:
+        """Answer a call; a failure is an answer with ``is_error``."""
+        tool = self._by_name.get(name)
+        title = ""
+        try:
+            if tool is None:
+                raise UnknownToolError(f'unknown tool "{name}"')
+            handler: _Handler = getattr(self, f"_{name}")
+            args = check(tool.params, arguments)
+            title = _title(tool, args)
+            text, value = await handler(args, request_id)
+        except asyncio.CancelledError:
+            raise
+        except FabricError as error:
+            return Answer(
+                render.failed(error, self._max),
+                {"error": {"reason": error.reason, "message": error.message, **error.metadata}},
+                is_error=True,
+                card=tool.card if tool else None,
+                title=title,
+            )
+        return Answer(text, value, card=tool.card, title=title)
+
+    async def _terminal_open(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
+        if not args["type"]:
+            raise InvalidRequestError("type must be a non-empty string")
+        result = await self._verbs.open(
+            OpenRequest(request_id, args["type"], name=args["name"], cwd=args["cwd"])
+        )
+        value = _session_value(result.info) | {"motd": result.motd}
+        return render.opened(result, self._max), value
+
+    async def _terminal_send(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
+        session_id = parse_session_id(args["sessionId"])
+        background = bool(args.get("run_in_background"))
+        request = SendRequest(
+            request_id,
+            args["text"].encode("utf-8", "replace"),
+            submit=args["submit"],
+            background=background,
+        )
+        if background:
+            record = await self._verbs.start_task(session_id, request)
+            return render.started(record, self._max), {
+                "kind": "background",
+                "taskId": record.task_id,
+            }
+        result = await self._verbs.send(session_id, request)
+        value: dict[str, Any] = {
+            "kind": "foreground",
+            "viewport": result.viewport,
+            "waitReason": result.wait_reason.value,
+            "sessionStatus": _status_value(result),
+            "truncated": result.truncated,
+            "evidence": result.evidence.value,
+            "promptKind": result.prompt_kind.value,
+            "outcome": result.outcome.value,
+        }
+        if result.exit_code is not None:
+            value["exitCode"] = result.exit_code
+        return render.sent(result, self._max), value
+
+    async def _terminal_read(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
+        session_id = parse_session_id(args["sessionId"])
+        page = await self._verbs.read(session_id, int(args["offset"]), int(args["count"]))
+        return render.page(page, self._max), {
+            "text": page.text,
+            "totalLines": page.total_lines,
+            "lineBegin": page.line_begin,
+            "lineEnd": page.line_end,
+            "truncated": page.truncated,
+            "droppedLines": page.dropped_lines,
+            "droppedBytes": page.dropped_bytes,
+        }
+
+    async def _terminal_signal(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
+        session_id = parse_session_id(args["sessionId"])
+        name = SignalName(args["signal"])
+        done = await self._verbs.signal(session_id, name, request_id)
+        text = render.signalled(name, done, self._max)
+        return text, {"delivered": True, "targetPgid": done.target_pgid}
+
+    async def _terminal_wait(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
+        session_id = parse_session_id(args["sessionId"])
+        quiet = args["quiet_ms"]
+        condition = WaitCondition(
+            pattern=args["pattern"],
+            quiet_s=None if quiet is None else quiet / MILLISECONDS,
+            ready=args["ready"],
+            exit=args["exit"],
+            since_offset=args["since_offset"],
+        )
+        timeout_s = self._wait_s(args["timeout_ms"])
+        result = await self._verbs.wait_for(session_id, condition, timeout_s)
+        return render.waited(result, self._max), {
+            "matched": result.matched,
+            "text": result.text,
+            "matchText": result.match_text,
+            "nextOffset": result.next_offset,
+            "truncated": result.truncated,
+        }
+
+    async def _terminal_close(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
+        session_id = parse_session_id(args["sessionId"])
+        result = await self._verbs.close(session_id, request_id)
+        value = {"sessionId": session_id, "outcome": result.outcome.value}
+        return render.closed(result, self._max), value
+
+    async def _terminal_list(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
+        sessions = await self._verbs.list()
+        text = render.listed(sessions, self._max)
+        return text, {"sessions": [_session_value(info) for info in sessions]}
+
+    async def _task_output(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
+        task_id = _task_id(args)
+        wait_s = 0.0
+        if args["wait"]:
+            default = self._tasks.wait_timeout_s * MILLISECONDS
+            wait_s = self._wait_s(default if args["timeout_ms"] is None else args["timeout_ms"])
+        output = await self._verbs.task_output(task_id, -1, wait_s)
+        text = render.task_output(output, self._max)
+        return text, {"text": output.text, "task": _task_value(output.record)}
+
+    async def _task_list(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
+        records = await self._verbs.list_tasks()
+        text = render.task_list(records, self._max)
+        return text, {"tasks": [_task_value(record) for record in records]}
+
+    async def _task_kill(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
+        record = await self._verbs.kill_task(_task_id(args), request_id)
+        stopping = record.state is TaskState.STOPPING
+        outcome = "cancellation-requested" if stopping else "already-finished"
+        text = render.task_killed(record, self._max)
+        return text, {"outcome": outcome, "task": _task_value(record)}
+
+    def _wait_s(self, timeout_ms: float) -> float:
+        if timeout_ms <= 0:
+            raise InvalidRequestError(
+                "invalid wait timeout: expected a positive number of milliseconds, "
+                f"got {timeout_ms:g}"
+            )
+        return min(timeout_ms / MILLISECONDS, self._tasks.max_wait_timeout_s)
+
+
+_Made = tuple[str, dict[str, Any]]
+_Handler = Callable[[dict[str, Any], RequestId], Awaitable[_Made]]
+
+
+def _title(tool: Tool, args: dict[str, Any]) -> str:
+    if tool.name == "terminal_send":
+        if args.get("run_in_background"):
+            return f"Send to terminal {args['sessionId']} in background"
+        return args["text"] or "(send input)"
+    facts = {**args, "name_or_type": args.get("name") or args.get("type")}
+    return tool.title.format_map(facts)
+
+
+def _task_id(args: dict[str, Any]) -> TaskId:
+    if not args["task_id"]:
+        raise InvalidRequestError('invalid task_id: expected a non-empty string, got ""')
+    return parse_task_id(args["task_id"])
+
+
+def _status_value(source: SendResult | SessionInfo) -> dict[str, Any]:
+    end = source.status.exit
+    if end is None:
+        return {"kind": "running"}
+    return {"kind": "exited", "exitCode": end.exit_code, "signal": end.signal}
+
+
+def _session_value(info: SessionInfo) -> dict[str, Any]:
+    value: dict[str, Any] = {"sessionId": info.session_id, "type": info.type}
+    if info.name is not None:
+        value["name"] = info.name
+    if info.pid is not None:
+        value["pid"] = info.pid
+    value["status"] = _status_value(info)
+    return value
+
+
+def _task_value(record: TaskRecord) -> dict[str, Any]:
+    plain: dict[str, Any] = to_plain(record)
+    value = {
+        "id": plain["task_id"],
+        "kind": plain["kind"],
+        "label": plain["label"],
+        "status": plain["state"],
+        "startedAt": plain["started_at"],
+    }
+    if plain["detail"] is not None:
+        value["detail"] = plain["detail"]
+    if plain["finished_at"] is not None:
+        value["finishedAt"] = plain["finished_at"]
+    return value

@@ -1,0 +1,219 @@
+"""The table of tools: everything a harness shows its model is made from these rows."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from fabric.core.model import SignalName
+from fabric.tools.schema import Param, schema_of
+
+
+class Surface(StrEnum):
+    """The families of tools."""
+
+    TERMINAL = "terminal"
+    TASK = "task"
+    PTY = "pty"
+    SHARED = "shared_terminal"
+
+
+class Card(StrEnum):
+    """How a user interface shows a call: a terminal, or a generic card of a kind."""
+
+    TERMINAL = "terminal"
+    EXECUTE = "generic/execute"
+    READ = "generic/read"
+    DELETE = "generic/delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool: what the model reads, what it may pass, how it is shown, what it calls."""
+
+    name: str
+    surface: Surface
+    description: str
+    params: tuple[Param, ...]
+    card: Card
+    title: str
+    rpc: str
+    read_only: bool = False
+    destructive: bool = False
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The closed JSON Schema of the arguments."""
+        return schema_of(self.params)
+
+
+def _session(name: str = "sessionId") -> Param:
+    return Param(name, "string", "The id that terminal_open returned.", required=True)
+
+
+_TASK_ID = Param("task_id", "string", "The id that the background send returned.", required=True)
+_BACKGROUND = Param(
+    "run_in_background",
+    "boolean",
+    "Return a task id at once; collect the output with task_output.",
+    default=False,
+)
+_SUBMIT = Param("submit", "boolean", "Press Enter after the text.", default=True)
+
+TOOLS: tuple[Tool, ...] = (
+    Tool(
+        "terminal_open",
+        Surface.TERMINAL,
+        "Open a persistent terminal session and return its id and what it printed first.",
+        (
+            Param("type", "string", "What to run, normally shell.", required=True),
+            Param("name", "string", "A label, unique among your sessions."),
+            Param("cwd", "string", "Working directory; default: the workspace root."),
+        ),
+        Card.EXECUTE,
+        "Open terminal {name_or_type}",
+        "fabric.api.v1.TerminalService/Open",
+    ),
+    Tool(
+        "terminal_send",
+        Surface.TERMINAL,
+        "Type text into a session, press Enter unless submit is false, and wait until the "
+        "program wants input again, goes quiet, times out or exits. Only wait: stdin_read says "
+        "that it surely waits for input; inferred_idle and timeout are no proof of an end.",
+        (
+            _session(),
+            Param("text", "string", "Text to type, verbatim; may be empty.", required=True),
+            _SUBMIT,
+            _BACKGROUND,
+        ),
+        Card.TERMINAL,
+        "{text}",
+        "fabric.api.v1.TerminalService/Send",
+    ),
+    Tool(
+        "terminal_read",
+        Surface.TERMINAL,
+        "Read a page of a session's scrollback, counted back from the newest line.",
+        (
+            _session(),
+            Param("offset", "integer", "Lines to skip from the newest.", minimum=0, default=0),
+            Param("count", "integer", "Lines to return.", minimum=1, default=500),
+        ),
+        Card.READ,
+        "Read terminal {sessionId}",
+        "fabric.api.v1.TerminalService/Read",
+        read_only=True,
+    ),
+    Tool(
+        "terminal_signal",
+        Surface.TERMINAL,
+        "Send a signal to the foreground program of a session.",
+        (
+            _session(),
+            Param(
+                "signal",
+                "string",
+                "The signal.",
+                required=True,
+                choices=tuple(name.value for name in SignalName),
+            ),
+        ),
+        Card.EXECUTE,
+        "Signal terminal {sessionId}",
+        "fabric.api.v1.TerminalService/Signal",
+        destructive=True,
+    ),
+    Tool(
+        "terminal_wait",
+        Surface.TERMINAL,
+        "Wait beside a session, without typing, until a pattern appears in its output, it goes "
+        "quiet, wants input, or exits. A timeout is an ordinary answer with the output so far.",
+        (
+            _session(),
+            Param("pattern", "string", "An RE2 expression to find in the output."),
+            Param("quiet_ms", "integer", "Milliseconds without output.", minimum=1),
+            Param("ready", "boolean", "Until the program wants input.", default=False),
+            Param("exit", "boolean", "Until the session exits.", default=False),
+            Param("since_offset", "integer", "Byte offset to look from; default: now.", minimum=0),
+            Param("timeout_ms", "integer", "How long at most.", minimum=1, default=30_000),
+        ),
+        Card.READ,
+        "Wait for terminal {sessionId}",
+        "fabric.api.v1.TerminalService/WaitFor",
+        read_only=True,
+    ),
+    Tool(
+        "terminal_close",
+        Surface.TERMINAL,
+        "Close a session and end every process it started.",
+        (_session(),),
+        Card.DELETE,
+        "Close terminal {sessionId}",
+        "fabric.api.v1.TerminalService/Close",
+        destructive=True,
+    ),
+    Tool(
+        "terminal_list",
+        Surface.TERMINAL,
+        "List your sessions.",
+        (),
+        Card.READ,
+        "List terminal sessions",
+        "fabric.api.v1.TerminalService/List",
+        read_only=True,
+    ),
+    Tool(
+        "task_output",
+        Surface.TASK,
+        "Read what is new of a background task, waiting for its end if asked.",
+        (
+            _TASK_ID,
+            Param("wait", "boolean", "Wait for the task's end.", default=False),
+            Param("timeout_ms", "integer", "How long to wait at most, with wait."),
+        ),
+        Card.READ,
+        "Read task {task_id}",
+        "fabric.api.v1.TaskService/Output",
+        read_only=True,
+    ),
+    Tool(
+        "task_list",
+        Surface.TASK,
+        "List your background tasks.",
+        (),
+        Card.READ,
+        "List background tasks",
+        "fabric.api.v1.TaskService/List",
+        read_only=True,
+    ),
+    Tool(
+        "task_kill",
+        Surface.TASK,
+        "Interrupt a background task with a real SIGINT.",
+        (_TASK_ID, Param("reason", "string", "Why, for the record.")),
+        Card.EXECUTE,
+        "Stop task {task_id}",
+        "fabric.api.v1.TaskService/Kill",
+        destructive=True,
+    ),
+)
+
+GUIDANCE = """\
+Terminals are for state that must persist between calls or for programs that ask for input:
+shells with a directory and variables, REPLs, debuggers. Prefer one-shot tools for anything
+else. Keep the id of every session you open and close it when you are done.
+After terminal_send, wait: stdin_read means that the program surely waits for input;
+inferred_idle means only that it went quiet, timeout only that time ran out: neither proves
+that a command ended. Read again, wait with terminal_wait, or interrupt with terminal_signal."""
+
+
+def tools_of(surfaces: frozenset[Surface], *, background: bool) -> tuple[Tool, ...]:
+    """List the tools of some families; without ``background`` nothing mentions it."""
+    chosen = []
+    for tool in TOOLS:
+        if tool.surface not in surfaces or (tool.surface is Surface.TASK and not background):
+            continue
+        if not background:
+            params = tuple(param for param in tool.params if param is not _BACKGROUND)
+            tool = replace(tool, params=params)
+        chosen.append(tool)
+    return tuple(chosen)

@@ -1,0 +1,157 @@
+"""Tool calls over scripted verbs."""
+
+import pytest
+
+from fabric.core.errors import ForeignSessionError
+from fabric.core.model import (
+    CloseOutcome,
+    CloseResult,
+    OpenResult,
+    ReadPage,
+    SendResult,
+    SessionInfo,
+    SessionStatus,
+    SignalDelivered,
+    TaskOutput,
+    TaskRecord,
+    TaskState,
+    WaitReason,
+    WaitResult,
+)
+from fabric.core.settings import TaskSettings
+from fabric.tools.surface import Caller
+from fabric.tools.table import Card, Surface
+
+SES = "ses_aaaaaaaaaaaaaaaa"
+TSK = "tsk_aaaaaaaaaaaaaaaa"
+RECORD = TaskRecord(TSK, "own_x", SES, "label", TaskState.STOPPING)
+ALL = frozenset(Surface)
+
+
+class Scripted:
+    """Answers every verb and remembers what it was asked."""
+
+    def __init__(self):
+        self.asked = []
+        self.error = None
+
+    def __getattr__(self, name):
+        async def verb(*args):
+            self.asked.append((name, *args))
+            if self.error:
+                raise self.error
+            return {
+                "open": OpenResult(
+                    SessionInfo(SES, "own_x", "shell", SessionStatus(), pid=42),
+                    "stub prompt",
+                    WaitReason.STDIN_READ,
+                ),
+                "send": SendResult("command output", WaitReason.STDIN_READ, SessionStatus()),
+                "read": ReadPage("history", 1, 0, 1, truncated=False),
+                "signal": SignalDelivered(10),
+                "wait_for": WaitResult("pattern", "text", SessionStatus()),
+                "close": CloseResult(SES, CloseOutcome.CLOSED),
+                "list": (),
+                "start_task": RECORD,
+                "task_output": TaskOutput("out", RECORD, 3),
+                "list_tasks": (RECORD,),
+                "kill_task": RECORD,
+            }[name]
+
+        return verb
+
+
+@pytest.fixture
+def verbs():
+    return Scripted()
+
+
+def caller(verbs, *, enabled=True, max_bytes=262_144):
+    return Caller(
+        verbs, surfaces=ALL, tasks=TaskSettings(enabled=enabled), max_result_bytes=max_bytes
+    )
+
+
+async def test_a_foreground_send_gives_text_and_value(verbs):
+    answer = await caller(verbs).call("terminal_send", {"sessionId": SES, "text": "ls"}, "req_1")
+    assert answer.text == "command output\n[wait: stdin_read]\n[session: running]"
+    assert answer.value["kind"] == "foreground"
+    assert answer.value["waitReason"] == "stdin_read"
+    assert answer.card is Card.TERMINAL
+    assert answer.title == "ls"
+    (_, session_id, request) = verbs.asked[0]
+    assert (session_id, request.data, request.submit) == (SES, b"ls", True)
+
+
+async def test_a_background_send_gives_a_task_id(verbs):
+    args = {"sessionId": SES, "text": "", "run_in_background": True}
+    answer = await caller(verbs).call("terminal_send", args, "req_1")
+    assert answer.text == f"started background task {TSK}"
+    assert answer.value == {"kind": "background", "taskId": TSK}
+    assert answer.title == f"Send to terminal {SES} in background"
+
+
+async def test_without_background_the_argument_is_unknown_and_the_task_tools_are_gone(verbs):
+    one = caller(verbs, enabled=False)
+    args = {"sessionId": SES, "text": "", "run_in_background": True}
+    answer = await one.call("terminal_send", args, "req_1")
+    assert answer.is_error
+    assert 'unknown property "run_in_background"' in answer.text
+    assert not verbs.asked
+    assert not [tool for tool in one.tools if tool.name.startswith("task_")]
+    assert "run_in_background" not in str([tool.schema for tool in one.tools])
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "faults"),
+    [
+        ("terminal_send", {}, ['missing required property "sessionId"', '"text"']),
+        ("terminal_send", {"sessionId": 1, "text": 1}, ['"sessionId" must be a string', '"text"']),
+        ("terminal_send", {"sessionId": SES, "text": "", "submit": 1}, ["must be a boolean"]),
+        ("terminal_send", {"sessionId": "", "text": ""}, ["non-empty"]),
+        ("terminal_list", {"bogus": 1}, ['unknown property "bogus"']),
+        ("terminal_read", {"sessionId": SES, "offset": "1"}, ["must be a number"]),
+        ("terminal_read", {"sessionId": SES, "count": 0}, ["must be at least 1"]),
+        ("terminal_read", {"sessionId": SES, "count": 1.5}, ["whole number"]),
+        ("terminal_signal", {"sessionId": SES, "signal": "SIGFOO"}, ['must be one of ["SIGINT"']),
+        ("terminal_open", {"type": ""}, ["type must be a non-empty string"]),
+        ("task_output", {"task_id": ""}, ["invalid task_id"]),
+        ("task_output", {"task_id": TSK, "wait": True, "timeout_ms": -5}, ["invalid wait timeout"]),
+        ("task_output", {"task_id": TSK, "wait": True, "timeout_ms": 0}, ["invalid wait timeout"]),
+        ("terminal_list", [], ["expected an object"]),
+        ("nonsense", {}, ["unknown tool"]),
+    ],
+)
+async def test_faults_are_answers_and_reach_no_verb(verbs, name, args, faults):
+    answer = await caller(verbs).call(name, args, "req_1")
+    assert answer.is_error
+    assert answer.text.startswith("Error: ")
+    for fault in faults:
+        assert fault in answer.text
+    assert not verbs.asked
+
+
+async def test_an_error_carries_its_reason(verbs):
+    verbs.error = ForeignSessionError("belongs to another", session_id=SES)
+    answer = await caller(verbs).call("terminal_close", {"sessionId": SES}, "req_1")
+    assert answer.is_error
+    assert answer.value["error"]["reason"] == "FOREIGN_SESSION"
+    assert answer.value["error"]["session_id"] == SES
+
+
+async def test_every_tool_of_the_table_answers(verbs):
+    one = caller(verbs)
+    samples = {
+        "type": "shell",
+        "sessionId": SES,
+        "task_id": TSK,
+        "text": "x",
+        "signal": "SIGINT",
+        "pattern": "x",
+    }
+    for tool in one.tools:
+        args = {p.name: samples[p.name] for p in tool.params if p.name in samples}
+        answer = await one.call(tool.name, args, "req_1")
+        assert not answer.is_error, answer.text
+        assert answer.text
+        assert "locations" not in answer.value
