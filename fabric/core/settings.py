@@ -283,13 +283,16 @@ class TaskSettings:
 class GatewaySettings:
     """The gRPC server of a node.
 
-    ``token_file`` holds bearer tokens; a listener beyond loopback is refused without
-    credentials and TLS unless ``insecure`` says so.
+    ``token_file`` holds bearer tokens, ``signing_key_file`` the keys of signed ones and
+    ``revoked_file`` the ids of those that count no more; a listener beyond loopback is
+    refused without credentials and TLS unless ``insecure`` says so.
     """
 
     listen: str = "127.0.0.1:7443"
     advertise: str = ""
     token_file: str = ""
+    signing_key_file: str = ""
+    revoked_file: str = ""
     tls_cert_file: str = ""
     tls_key_file: str = ""
     tls_client_ca_file: str = ""
