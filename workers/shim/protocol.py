@@ -190,7 +190,7 @@ def pack(data: bytes) -> str:
 def unpack(message: Message, name: str, limit: int = MAX_FRAME_BYTES) -> bytes:
     """Read bytes written by ``pack``."""
     try:
-        data = binascii.a2b_base64(text(message, name))
+        data = binascii.a2b_base64(text(message, name), strict_mode=True)
     except (ValueError, UnicodeError):
         raise invalid(f"{name} is not base64") from None
     if len(data) > limit:

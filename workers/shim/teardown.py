@@ -230,8 +230,7 @@ class Teardown:
             self._heads = [row.identity for row in heads(living, self._root, self._wrappers)]
         present = {row.identity for row in living}
         for identity, record in self._records.items():
-            if identity not in present:
-                record.is_living = False
+            record.is_living = identity in present
         for row in living:
             if row.identity not in self._records:
                 self._records[row.identity] = _Record(row, row.identity in self._heads)
