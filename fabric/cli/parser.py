@@ -14,7 +14,22 @@ _MODES = [mode.value for mode in SandboxMode]
 class _Parser(argparse.ArgumentParser):
     """Reports a wrong argument as an error of ours, so that --json and hints hold for it too."""
 
+    intermixed = False
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Any = None, namespace: Any = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse; a command's words may stand before, between and after its options."""
+        if not self.intermixed:
+            return super().parse_known_args(args, namespace)
+        self.intermixed = False
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self.intermixed = True
+
     def error(self, message: str) -> NoReturn:
+        """Raise instead of printing and leaving."""
         hint = f"{self.prog} --help"
         raise InvalidRequestError(message, hint=hint)
 
@@ -31,9 +46,10 @@ def build() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
     def command(name: str, text: str) -> argparse.ArgumentParser:
-        made: argparse.ArgumentParser = commands.add_parser(
+        made = commands.add_parser(
             name, help=text, description=text[0].upper() + text[1:] + ".", parents=[common]
         )
+        made.intermixed = True
         return made
 
     _add_fabric_commands(command)

@@ -161,21 +161,21 @@ class StateDir:
         self.token_file.unlink(missing_ok=True)
         self.principals_file.unlink(missing_ok=True)
 
-    def owner_file(self, agent: str) -> Path:
-        """Where the owner token of an agent is kept."""
-        return self.folder / "owners" / f"{quote(agent, safe='')}.json"
+    def owner_file(self, agent: str, gateway: str) -> Path:
+        """Where the owner token of an agent at a gateway is kept."""
+        return self.folder / "owners" / f"{quote(f'{agent}@{gateway}', safe='')}.json"
 
-    def read_owner(self, agent: str) -> dict[str, Any]:
-        """Read the cached owner of an agent; empty when there is none."""
-        return self._read(self.owner_file(agent))
+    def read_owner(self, path: Path) -> dict[str, Any]:
+        """Read a cached owner; empty when there is none."""
+        return self._read(path)
 
-    def write_owner(self, agent: str, row: dict[str, Any]) -> None:
-        """Cache the owner of an agent."""
-        self._write(self.owner_file(agent), row)
+    def write_owner(self, path: Path, row: dict[str, Any]) -> None:
+        """Cache an owner."""
+        self._write(path, row)
 
     def forget_owners(self) -> None:
         """Drop every cached owner: the fabric that knew them is gone."""
-        for path in (self.folder / "owners").glob("*.json"):
+        for path in (self.folder / "owners").iterdir():
             path.unlink(missing_ok=True)
 
     def _write(self, path: Path, row: dict[str, Any]) -> None:

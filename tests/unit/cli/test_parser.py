@@ -85,3 +85,21 @@ def test_keys_below_a_prefix():
 def test_every_reason_has_a_hint():
     reasons = {cls.reason for cls in error_classes()}
     assert reasons - set(HINTS) - {"SESSION_STATE"} == set()
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (("open", "--name", "x", "python", "--cwd", "/"), {"type": "python", "name": "x"}),
+        (("open", "--name", "x"), {"type": "shell"}),
+        (("close", "a", "--json", "b"), {"session": ["a", "b"], "json": True}),
+        (("close", "--all"), {"session": [], "all": True}),
+        (("config", "show", "-q", "log"), {"what": "show", "key": "log"}),
+        (("send", "s", "--timeout", "3", "a", "b"), {"text": ["a", "b"], "timeout": 3.0}),
+        (("send", "-q", "s", "a", "--no-submit"), {"session": "s", "text": ["a"]}),
+        (("send", "s", "--no-submit", "--", "--json", "x"), {"text": ["--json", "x"]}),
+    ],
+)
+def test_options_may_stand_anywhere(argv, words):
+    arguments = vars(parse(*argv))
+    assert {key: arguments[key] for key in words} == words
