@@ -3,7 +3,7 @@
 import os
 from typing import Protocol
 
-from fabric.core.errors import CleanupIncompleteError
+from fabric.core.errors import CleanupIncompleteError, SessionLostError
 from fabric.core.model import CloseReceipt
 from fabric.core.settings import TeardownSettings
 from workers.shim.client import ShimClient
@@ -31,7 +31,7 @@ class ShimEnder:
         """Tear down and end the slot's shim. Raises: CleanupIncompleteError."""
         try:
             shim = await ShimClient.connect(socket=config.shim_path, key=config.key)
-        except (FileNotFoundError, ConnectionRefusedError):
+        except SessionLostError:  # nobody listens there
             return None
         try:
             receipt = None

@@ -87,7 +87,7 @@ def join(
             " check that its token and its version are the same here",
             address=address,
         ) from error
-    name = host or settings.host or _label_of_this_node()
+    name = host or settings.host or _host_here()
     return Membership(address, settings.namespace, HostName(name))
 
 
@@ -119,18 +119,29 @@ def _check(address: str) -> bool:
     return ipaddress.ip_address(peer).is_loopback
 
 
-def _label_of_this_node() -> str:
+def labels_here() -> dict[str, str]:
+    """Return the labels of the Ray node this process is on."""
     import ray
 
     node_id = ray.get_runtime_context().get_node_id()
+    found = [node["Labels"] for node in ray_nodes() if node["NodeID"] == node_id]
+    return found[0] if found else {}
+
+
+def ray_nodes() -> list[dict[str, Any]]:
+    """List the nodes of the cluster, dead ones too, as Ray describes them; blocks on the GCS."""
+    import ray
+
     nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
-    for node in nodes:
-        if node["NodeID"] == node_id:
-            label: str = node["Labels"].get("ptyfabric.host", "")
-            if label:
-                return label
-    raise InvalidRequestError(
-        "the Ray node on this machine has no label ptyfabric.host; start it with"
-        ' --labels "ptyfabric.host=<name>,ptyfabric.os=linux,ptyfabric.arch=x86_64"',
-        field="cluster.address",
-    )
+    return nodes
+
+
+def _host_here() -> str:
+    label = labels_here().get("ptyfabric.host", "")
+    if not label:
+        raise InvalidRequestError(
+            "the Ray node on this machine has no label ptyfabric.host; start it with"
+            ' --labels "ptyfabric.host=<name>,ptyfabric.os=linux,ptyfabric.arch=x86_64"',
+            field="cluster.address",
+        )
+    return label

@@ -1,0 +1,61 @@
+"""The node as a plain class that Ray can wrap.
+
+It is made from settings alone, so that a process which Ray starts again comes back by
+itself, with the same folder and the sessions in it.
+"""
+
+import asyncio
+
+from fabric.actors.cluster import LABEL_ARCH, LABEL_OS
+from fabric.actors.hosting import Hosted
+from fabric.actors.names import claim_node_dir, make_state_dir
+from fabric.actors.plan import Plan
+from fabric.actors.rayenv import labels_here
+from fabric.core import log
+from fabric.core.ids import HostName
+from fabric.core.model import NodeState
+from workers.node import Node
+from workers.sandbox.probe import probe
+
+
+class NodeHost(Hosted):
+    """The node actor of one host."""
+
+    methods = frozenset(
+        ("open", "close", "fence", "sessions", "locate", "state", "drain", "end_all")
+    )
+
+    def __init__(self, plan: Plan, host: HostName) -> None:
+        self._plan = plan
+        self._host = host
+        super().__init__()
+
+    async def make(self) -> Node:
+        """Start the node with workers made by Ray."""
+        from fabric.actors.launch import RaySlots
+
+        settings = self._plan.settings
+        log.configure(settings.log.level)
+        log.node.set(self._host)
+        node = Node(
+            self._host,
+            claim_node_dir(make_state_dir(self._plan.state_dir), self._host),
+            settings.node,
+            self._plan.worker,
+            RaySlots(self._plan, self._host),
+            facts=await self._facts(),
+        )
+        await node.start()
+        return node
+
+    async def _facts(self) -> NodeState:
+        """Say what this machine is, by the labels it has in the cluster."""
+        labels = await asyncio.to_thread(labels_here)
+        confinement = await probe(self._plan.worker.sandbox, self._host)
+        return NodeState(
+            host=self._host,
+            alive=True,
+            os=labels[LABEL_OS],
+            arch=labels[LABEL_ARCH],
+            sandbox_kinds=confinement.kinds,
+        )
