@@ -1,0 +1,109 @@
+"""An open request checked and turned into what a worker needs.
+
+Theory: everything that can be refused without looking at the owner's sessions is refused
+here, before a name or an id is used; the worker gets a spec with nothing left open but
+what only its node can know (does the directory exist, is the program there).
+"""
+
+import re
+from collections.abc import Mapping
+
+from fabric.core.errors import InvalidRequestError, UnsupportedError
+from fabric.core.model import OpenRequest, OpenSpec
+from fabric.core.settings import RegistrySettings, ShellSettings
+from fabric.registry.owners import Owner
+from fabric.registry.session import Session
+
+SHELL = "shell"
+MAX_NAME_CHARS = 128
+MAX_PATH_CHARS = 4096
+MAX_SIDE = 4096
+MAX_ENV_BYTES = 131_072
+MAX_COMMAND_BYTES = 65_536
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def programs_of(shell: ShellSettings) -> Mapping[str, tuple[str, ...]]:
+    """Return the argv of each configured program type."""
+    rows = (row.partition("=") for row in shell.programs)
+    return {name.strip(): tuple(argv.split()) for name, _, argv in rows}
+
+
+def check(request: OpenRequest, programs: Mapping[str, tuple[str, ...]]) -> None:
+    """Refuse what is malformed. Raises: InvalidRequestError, UnsupportedError."""
+    _require(bool(request.type), "type", "must be a non-empty string")
+    if request.type != SHELL and request.type not in programs:
+        there = ", ".join((SHELL, *sorted(programs)))
+        raise UnsupportedError(
+            f"no session type is named {request.type[:40]!r}; there are {there}", field="type"
+        )
+    if request.name is not None:
+        _require(bool(request.name), "name", "must be non-empty when it is given")
+        _require(
+            len(request.name) <= MAX_NAME_CHARS and request.name.isprintable(),
+            "name",
+            f"must have at most {MAX_NAME_CHARS} printable characters",
+        )
+    for field, text, limit in (
+        ("cwd", request.cwd, MAX_PATH_CHARS),
+        ("term", request.term, MAX_NAME_CHARS),
+        ("command", request.command, MAX_COMMAND_BYTES),
+    ):
+        _require(text is None or (bool(text) and "\0" not in text), field, "must be non-empty text")
+        _require(text is None or len(text.encode()) <= limit, field, f"must fit {limit} bytes")
+    for field, side in (("rows", request.rows), ("cols", request.cols)):
+        _require(side is None or 1 <= side <= MAX_SIDE, field, f"must be 1 to {MAX_SIDE}")
+    wait = request.timeout_s
+    _require(wait is None or 0 < wait < float("inf"), "timeout_s", "must be greater than 0")
+    _check_env(request.env)
+
+
+def spec_of(
+    request: OpenRequest,
+    session: Session,
+    owner: Owner,
+    *,
+    programs: Mapping[str, tuple[str, ...]],
+    shell: ShellSettings,
+    settings: RegistrySettings,
+    wall: float,
+) -> OpenSpec:
+    """Build the worker's spec of a reserved session."""
+    return OpenSpec(
+        session_id=session.session_id,
+        owner_id=owner.owner_id,
+        epoch=session.epoch,
+        principal=owner.principal,
+        agent=owner.agent,
+        type=request.type,
+        mode=session.mode,
+        name=request.name,
+        cwd=request.cwd,
+        env=request.env,
+        network=settings.network,
+        argv=None if request.type == SHELL else programs[request.type],
+        rows=request.rows if request.rows is not None else shell.rows,
+        cols=request.cols if request.cols is not None else shell.cols,
+        term=request.term if request.term is not None else "dumb",
+        command=request.command,
+        startup_timeout_s=request.timeout_s,
+        created_at=wall,
+    )
+
+
+def _check_env(env: tuple[tuple[str, str], ...]) -> None:
+    size = 0
+    for name, value in env:
+        _require(
+            bool(_ENV_NAME.fullmatch(name)) and not name.startswith("FABRIC_"),
+            "env",
+            f"{name[:40]!r} is not a variable name a session may set",
+        )
+        _require("\0" not in value, "env", f"the value of {name} holds a NUL")
+        size += len(name) + len(value.encode()) + 2
+    _require(size <= MAX_ENV_BYTES, "env", f"must fit {MAX_ENV_BYTES} bytes in all")
+
+
+def _require(ok: bool, field: str, rule: str) -> None:
+    if not ok:
+        raise InvalidRequestError(f"{field}: {rule}", field=field)
