@@ -1,0 +1,238 @@
+"""The verbs of the fabric over a link, with values in and out.
+
+Below ``FabricClient`` and its sessions, and below a gateway that forwards to another one:
+the two differ only in the headers. Deadlines are ``answer_s`` above what a call may wait
+on the server, so that running out of time is an ordinary result and not an error.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fabric.api.v1 import (
+    fabric_service_pb2,
+    owner_service_pb2,
+    pty_service_pb2,
+    task_service_pb2,
+    terminal_service_pb2,
+)
+from fabric.client.link import Link
+from fabric.core.errors import DrainingError
+from fabric.core.ids import RequestId, SessionId, TaskId, new_request_id
+from fabric.core.model import (
+    BytesPage,
+    CloseResult,
+    NodeState,
+    OpenRequest,
+    OpenResult,
+    OwnerGrant,
+    ReadPage,
+    ReleaseReceipt,
+    SandboxMode,
+    ScreenSnapshot,
+    SendRequest,
+    SendResult,
+    SessionInfo,
+    SignalDelivered,
+    SignalName,
+    TailPage,
+    TaskOutput,
+    TaskRecord,
+    WaitCondition,
+    WaitResult,
+)
+from fabric.wire import convert, records, requests, scalars
+from fabric.wire.metadata import REQUEST_ID, Headers
+from fabric.wire.methods import METHODS
+from fabric.wire.server import ServerInfo, server_of
+
+ANSWER_S = 10.0
+_ACQUIRE = METHODS["OwnerService.Acquire"]
+_RENEW = METHODS["OwnerService.Renew"]
+_RELEASE = METHODS["OwnerService.Release"]
+_SET_MODE = METHODS["OwnerService.SetMode"]
+_OPEN = METHODS["TerminalService.Open"]
+_SEND = METHODS["TerminalService.Send"]
+_READ = METHODS["TerminalService.Read"]
+_SIGNAL = METHODS["TerminalService.Signal"]
+_CLOSE = METHODS["TerminalService.Close"]
+_LIST = METHODS["TerminalService.List"]
+_STATUS = METHODS["TerminalService.Status"]
+_SNAPSHOT = METHODS["TerminalService.Snapshot"]
+_RESIZE = METHODS["TerminalService.Resize"]
+_WAIT_FOR = METHODS["TerminalService.WaitFor"]
+_START = METHODS["TaskService.StartTask"]
+_OUTPUT = METHODS["TaskService.TaskOutput"]
+_LIST_TASKS = METHODS["TaskService.ListTasks"]
+_KILL = METHODS["TaskService.KillTask"]
+_READ_BYTES = METHODS["PtyService.ReadBytes"]
+_TAIL = METHODS["PtyService.Tail"]
+_FOLLOW = METHODS["PtyService.Follow"]
+_INFO = METHODS["FabricService.GetServerInfo"]
+_NODES = METHODS["FabricService.ListNodes"]
+
+
+class Calls:
+    """The verbs over one link. ``headers`` may be replaced; calls that run keep theirs."""
+
+    def __init__(self, link: Link, headers: Headers, call_timeout_s: float) -> None:
+        self.link = link
+        self.headers = headers
+        self._timeout_s = call_timeout_s
+
+    async def _ask(self, method: Any, request: Any, wait_s: float | None = None) -> Any:
+        timeout_s = self._timeout_s if wait_s is None else wait_s + ANSWER_S
+        return await self.link.unary(method, request, self.headers, timeout_s, repeat=True)
+
+    async def _read(self, method: Any, request: Any, wait_s: float = 0.0) -> Any:
+        headers = (*self.headers, (REQUEST_ID, new_request_id()))
+        timeout_s = wait_s + (ANSWER_S if wait_s else self._timeout_s)
+        return await self.link.unary(method, request, headers, timeout_s, repeat=True)
+
+    async def server_info(self, client_version: str) -> ServerInfo:
+        """Ask what the server is."""
+        request = fabric_service_pb2.GetServerInfoRequest(client_version=client_version)
+        return server_of(await self._read(_INFO, request))
+
+    async def nodes(self) -> tuple[NodeState, ...]:
+        """List the nodes."""
+        message = await self._read(_NODES, fabric_service_pb2.ListNodesRequest())
+        return tuple(records.node_of(item) for item in message.nodes)
+
+    async def acquire(self, request: requests.AcquireRequest) -> tuple[OwnerGrant, str]:
+        """Acquire an owner; return it with its token."""
+        message = await self._ask(_ACQUIRE, requests.acquire_message(request))
+        return records.grant_of(message.grant), message.owner_token
+
+    async def renew(self, lease_s: float | None) -> tuple[OwnerGrant, str]:
+        """Extend the lease; return the owner with its new token."""
+        request = owner_service_pb2.RenewRequest(lease=scalars.duration(lease_s))
+        message = await self._read(_RENEW, request)
+        return records.grant_of(message.grant), message.owner_token
+
+    async def release(self, request_id: RequestId, wait_s: float) -> ReleaseReceipt:
+        """Dispose of the owner and wait for the end of its sessions."""
+        request = owner_service_pb2.ReleaseRequest(request_id=request_id)
+        return records.release_of(await self._ask(_RELEASE, request, wait_s))
+
+    async def set_mode(self, mode: SandboxMode, request_id: RequestId) -> OwnerGrant:
+        """Change the owner's mode."""
+        number = scalars.SANDBOX_MODE.numbers[mode]
+        request = owner_service_pb2.SetModeRequest(request_id=request_id, mode=number)
+        return records.grant_of((await self._ask(_SET_MODE, request)).grant)
+
+    async def open(self, request: OpenRequest, wait_s: float) -> OpenResult:
+        """Open a session."""
+        return convert.open_of(await self._ask(_OPEN, requests.open_message(request), wait_s))
+
+    async def send(self, session_id: SessionId, request: SendRequest, wait_s: float) -> SendResult:
+        """Write and wait for a verdict."""
+        message = requests.send_message(session_id, request)
+        return convert.send_of(await self._ask(_SEND, message, wait_s))
+
+    async def read(self, session_id: SessionId, offset: int, count: int | None) -> ReadPage:
+        """Read a page of lines."""
+        request = requests.read_message(session_id, offset, count)
+        return convert.read_of(await self._read(_READ, request))
+
+    async def signal(
+        self, session_id: SessionId, name: SignalName, request_id: RequestId
+    ) -> SignalDelivered:
+        """Signal the foreground group."""
+        message = await self._ask(_SIGNAL, requests.signal_message(session_id, name, request_id))
+        return SignalDelivered(message.target_pgid)
+
+    async def close(
+        self, session_id: SessionId, request_id: RequestId, wait_s: float
+    ) -> CloseResult:
+        """Close a session."""
+        request = terminal_service_pb2.CloseRequest(request_id=request_id, session_id=session_id)
+        return convert.close_of(await self._ask(_CLOSE, request, wait_s))
+
+    async def list(self) -> tuple[SessionInfo, ...]:
+        """List the owner's sessions."""
+        message = await self._read(_LIST, terminal_service_pb2.ListRequest())
+        return tuple(convert.info_of(item) for item in message.sessions)
+
+    async def status(self, session_id: SessionId) -> SessionInfo:
+        """Describe a session."""
+        request = terminal_service_pb2.StatusRequest(session_id=session_id)
+        return convert.info_of((await self._read(_STATUS, request)).session)
+
+    async def snapshot(self, session_id: SessionId) -> ScreenSnapshot:
+        """Show the screen."""
+        request = terminal_service_pb2.SnapshotRequest(session_id=session_id)
+        return convert.snapshot_of(await self._read(_SNAPSHOT, request))
+
+    async def resize(
+        self, session_id: SessionId, rows: int, cols: int, request_id: RequestId
+    ) -> SessionInfo:
+        """Change the terminal's size."""
+        request = requests.resize_message(session_id, rows, cols, request_id)
+        return convert.info_of((await self._ask(_RESIZE, request)).session)
+
+    async def wait_for(
+        self,
+        session_id: SessionId,
+        condition: WaitCondition,
+        timeout_s: float | None,
+        wait_s: float,
+    ) -> WaitResult:
+        """Wait for a condition."""
+        request = requests.wait_message(session_id, condition, timeout_s)
+        return convert.wait_of(await self._read(_WAIT_FOR, request, wait_s))
+
+    async def start_task(self, session_id: SessionId, request: SendRequest) -> TaskRecord:
+        """Start a background send."""
+        message = await self._ask(_START, requests.start_message(session_id, request))
+        return records.task_of(message.task)
+
+    async def task_output(self, task_id: TaskId, cursor: int, wait_s: float) -> TaskOutput:
+        """Return a task's new output."""
+        request = requests.output_message(task_id, cursor, wait_s or None)
+        return records.output_of(await self._read(_OUTPUT, request, wait_s))
+
+    async def list_tasks(self) -> tuple[TaskRecord, ...]:
+        """List the owner's tasks."""
+        message = await self._read(_LIST_TASKS, task_service_pb2.ListTasksRequest())
+        return tuple(records.task_of(item) for item in message.tasks)
+
+    async def kill_task(self, task_id: TaskId, request_id: RequestId) -> TaskRecord:
+        """Interrupt a task."""
+        request = task_service_pb2.KillTaskRequest(request_id=request_id, task_id=task_id)
+        return records.task_of((await self._ask(_KILL, request)).task)
+
+    async def read_bytes(
+        self, session_id: SessionId, offset: int, max_bytes: int | None, wait_s: float
+    ) -> BytesPage:
+        """Read raw bytes."""
+        request = requests.bytes_message(session_id, offset, max_bytes, wait_s or None)
+        return convert.bytes_of(await self._read(_READ_BYTES, request, wait_s))
+
+    async def tail(self, session_id: SessionId, consumer: str, lines: int | None) -> TailPage:
+        """Return new lines. Never repeated by itself: the server's cursor has moved."""
+        request = requests.tail_message(session_id, consumer, lines)
+        timeout_s = self._timeout_s
+        message = await self.link.unary(_TAIL, request, self.headers, timeout_s, repeat=False)
+        return convert.tail_of(message)
+
+    async def follow(self, session_id: SessionId, offset: int | None) -> AsyncIterator[BytesPage]:
+        """Stream raw bytes; a gap shows as a page that starts later than the last one ended.
+
+        Raises: DrainingError when the gateway shuts down; ``next_offset`` says where to go on.
+        """
+        oldest = 0
+        request = requests.follow_message(session_id, offset)
+        async for message in self.link.stream(_FOLLOW, request, self.headers):
+            event: pty_service_pb2.FollowResponse = message
+            kind = event.WhichOneof("event")
+            if kind == "chunk":
+                start, data = event.chunk.offset, event.chunk.data
+                yield BytesPage(start, data, start + len(data), oldest)
+            elif kind == "gap":
+                oldest = event.gap.next_offset
+            elif kind == "end":
+                position = event.end.next_offset
+                if event.end.reason == scalars.DRAINING:
+                    raise DrainingError("the gateway is shutting down", next_offset=position)
+                yield BytesPage(position, b"", position, oldest, ended=True)
+                return

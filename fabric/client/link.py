@@ -1,0 +1,162 @@
+"""The connection to one fabric: channels, deadlines, repeats and typed errors.
+
+A link has one or several addresses of the same fabric. It stays with the one that
+answers and moves to the next when that one is unavailable. Only ``UNAVAILABLE`` is tried
+again, only for calls that may be repeated (they carry a request id, or change nothing),
+a bounded number of times, and never beyond the call's own deadline. Streams are not
+resumed: the caller knows from which offset it wants to go on.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from fabric.core.errors import FabricError, InternalError, InvalidRequestError
+from fabric.wire.metadata import Headers
+from fabric.wire.methods import Method
+from fabric.wire.status import error_from
+
+MAX_ATTEMPTS = 6
+FIRST_PAUSE_S = 0.05
+LONGEST_PAUSE_S = 1.0
+MAX_RECEIVE_BYTES = 67_108_864
+_OPTIONS = (
+    ("grpc.max_receive_message_length", MAX_RECEIVE_BYTES),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.enable_retries", 0),  # repeats are decided here, where it is known what may repeat
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.keepalive_permit_without_calls", 0),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """How to trust the server, and who to be; ``ca_file`` None trusts the system's roots."""
+
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+    server_name: str | None = None
+
+
+def _read(path: str | None) -> bytes | None:
+    if path is None:
+        return None
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InvalidRequestError(f"cannot read {path}: {error.strerror}") from error
+
+
+class Link:
+    """Calls to one fabric. Make and use it inside one running event loop."""
+
+    def __init__(self, addresses: Sequence[str], tls: Tls | None = None) -> None:
+        if not addresses or not all(addresses):
+            raise InvalidRequestError("an address of the fabric must be given")
+        self._addresses = tuple(addresses)
+        self._credentials: grpc.ChannelCredentials | None = None
+        self._options: list[tuple[str, str | int]] = [*_OPTIONS]
+        if tls is not None:
+            self._credentials = grpc.ssl_channel_credentials(
+                _read(tls.ca_file), _read(tls.key_file), _read(tls.cert_file)
+            )
+            if tls.server_name:
+                self._options.append(("grpc.ssl_target_name_override", tls.server_name))
+        self._current = 0
+        self._channels: dict[int, grpc.aio.Channel] = {}
+        self._calls: dict[tuple[int, str], Any] = {}
+
+    @property
+    def address(self) -> str:
+        """The address in use."""
+        return self._addresses[self._current]
+
+    async def unary(
+        self, method: Method, request: Any, headers: Headers, timeout_s: float, *, repeat: bool
+    ) -> Any:
+        """Call once, or again while the fabric is away and ``repeat`` allows it.
+
+        Raises: the error the server named, DeadlineError, GatewayUnavailableError.
+        """
+        data = request.SerializeToString()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        pause = FIRST_PAUSE_S
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            index = self._current
+            try:
+                raw = await self._call(index, method)(
+                    data, timeout=deadline - loop.time(), metadata=headers
+                )
+            except grpc.aio.AioRpcError as failure:
+                if failure.code() is not grpc.StatusCode.UNAVAILABLE:
+                    raise _error_of(failure) from None
+                self._move_from(index)
+                left = deadline - loop.time()
+                if not repeat or attempt == MAX_ATTEMPTS or left <= pause:
+                    raise _error_of(failure) from None
+                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311
+                pause = min(2 * pause, LONGEST_PAUSE_S)
+            else:
+                return method.response.FromString(raw)
+        raise InternalError("unreachable: the last attempt returns or raises")
+
+    async def stream(self, method: Method, request: Any, headers: Headers) -> AsyncIterator[Any]:
+        """Yield the messages of a stream; leaving the iterator cancels the call."""
+        index = self._current
+        call = self._call(index, method)(request.SerializeToString(), metadata=headers)
+        try:
+            async for raw in call:
+                yield method.response.FromString(raw)
+        except grpc.aio.AioRpcError as failure:
+            if failure.code() is grpc.StatusCode.UNAVAILABLE:
+                self._move_from(index)
+            raise _error_of(failure) from None
+        finally:
+            call.cancel()
+
+    def _call(self, index: int, method: Method) -> Any:
+        call = self._calls.get((index, method.path))
+        if call is None:
+            channel = self._channel(index)
+            make = channel.unary_stream if method.server_streaming else channel.unary_unary
+            call = self._calls[index, method.path] = make(method.path)
+        return call
+
+    def _channel(self, index: int) -> grpc.aio.Channel:
+        channel = self._channels.get(index)
+        if channel is None:
+            address = self._addresses[index]
+            if self._credentials is None:
+                channel = grpc.aio.insecure_channel(address, self._options)
+            else:
+                channel = grpc.aio.secure_channel(address, self._credentials, self._options)
+            self._channels[index] = channel
+        return channel
+
+    def _move_from(self, index: int) -> None:
+        if self._current == index:
+            self._current = (index + 1) % len(self._addresses)
+
+    async def close(self) -> None:
+        """Close the channels; calls that run are cancelled."""
+        channels, self._channels = list(self._channels.values()), {}
+        self._calls.clear()
+        for channel in channels:
+            await channel.close(None)
+
+
+def _error_of(failure: grpc.aio.AioRpcError) -> FabricError:
+    trailing = {str(key): value for key, value in failure.trailing_metadata() or ()}
+    return error_from(failure.code(), failure.details(), trailing)
