@@ -1,0 +1,221 @@
+"""From what was asked for to a running session, and from a live shim back to one.
+
+An open either publishes a session whose program waits for input, or leaves nothing
+behind: every failure and every cancellation tears the half-made session down before it
+is reported.
+"""
+
+import asyncio
+import json
+import logging
+import os
+import secrets
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fabric.core.clock import Clock
+from fabric.core.errors import FabricError, SpawnFailedError, StartupTimeoutError
+from fabric.core.ids import new_request_id
+from fabric.core.model import (
+    Confinement,
+    OpenResult,
+    OpenSpec,
+    SandboxMode,
+    SendRequest,
+    SendResult,
+    WaitReason,
+)
+from fabric.core.plain import from_plain, to_plain
+from fabric.core.settings import WorkerSettings
+from workers.ledger import Ledger
+from workers.readiness.choose import inspector_for
+from workers.sandbox import confine, environment, policy, probe
+from workers.sandbox.account import account_of
+from workers.sandbox.probe import NodeConfinement
+from workers.session import Parts, Session
+from workers.shim.client import ShimClient, Spawned, SpawnRequest
+from workers.terminal.dialects import Dialect, dialect_for
+from workers.terminal.master import Master
+from workers.text.bytelog import ByteLog, ledger_memory
+
+STARTUP_TAIL_CHARS = 400
+UMASK = 0o022
+_log = logging.getLogger(__name__)
+Notify = Callable[[str, dict[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Labels:
+    """What the shim keeps for whoever adopts the session."""
+
+    spec: OpenSpec
+    nonce: str
+    confinement: Confinement
+    cwd: str
+
+    def dump(self) -> bytes:
+        return json.dumps(to_plain(self)).encode()
+
+    @staticmethod
+    def load(raw: bytes) -> "_Labels":
+        return from_plain(_Labels, json.loads(raw))
+
+
+async def open_session(
+    spec: OpenSpec,
+    shim: ShimClient,
+    settings: WorkerSettings,
+    clock: Clock,
+    notify: Notify,
+    publish: Callable[[Session], None],
+    confinement: NodeConfinement | None = None,
+) -> OpenResult:
+    """Start a session and wait until it is ready.
+
+    Raises: SpawnFailedError, StartupTimeoutError, SandboxUnavailableError,
+    PtyExhaustedError, InvalidRequestError.
+    """
+    session: Session | None = None
+    try:
+        session = await _spawn(spec, shim, settings, clock, notify, confinement)
+        session.start()
+        publish(session)
+        result = await _become_ready(session, spec)
+    except BaseException:
+        await asyncio.shield(_roll_back(session, shim, settings))
+        raise
+    session.first_tail_line = session.transcript.next_line
+    return OpenResult(
+        info=session.info(),
+        motd=result.viewport,
+        wait_reason=result.wait_reason,
+        truncated=result.truncated,
+        next_offset=result.next_offset,
+    )
+
+
+def adopt(
+    spawned: Spawned, shim: ShimClient, settings: WorkerSettings, clock: Clock, notify: Notify
+) -> Session:
+    """Take over the session that a shim kept. Raises: ValueError for labels not ours."""
+    labels = _Labels.load(spawned.labels)
+    dialect = dialect_for(labels.spec, settings.shell, labels.nonce)
+    parts = _parts(spawned, shim, dialect, labels, settings)
+    return Session(labels.spec, parts, settings, clock, notify)
+
+
+async def _spawn(
+    spec: OpenSpec,
+    shim: ShimClient,
+    settings: WorkerSettings,
+    clock: Clock,
+    notify: Notify,
+    confinement: NodeConfinement | None,
+) -> Session:
+    nonce = secrets.token_hex(8)
+    dialect = dialect_for(spec, settings.shell, nonce)
+    node = confinement or await _probed(spec, settings)
+    resolved = policy.resolve(
+        spec, allowed_roots=settings.sandbox.allowed_roots, node_cwd_default=str(Path.home())
+    )
+    env = environment.build(
+        os.environ,
+        session_vars={**dialect.env, "FABRIC_SESSION_ID": spec.session_id},
+        explicit=spec.env,
+        allow=settings.sandbox.env_allow,
+        account=account_of(spec.run_as),
+    )
+    launch = confine.plan(
+        resolved, dialect.argv, env, node, masked_paths=settings.sandbox.masked_paths
+    )
+    labels = _Labels(spec, nonce, launch.confinement, resolved.cwd)
+    spawned = await shim.spawn(
+        SpawnRequest(
+            argv=launch.argv,
+            env=launch.env,
+            cwd=resolved.cwd,
+            rows=spec.rows,
+            cols=spec.cols,
+            log_bytes=settings.scrollback.bytelog_bytes,
+            labels=labels.dump(),
+            umask=UMASK,
+            run_as=spec.run_as,
+            landlock=launch.landlock,
+            wrappers=("bwrap",) if launch.confinement.kind == confine.BUBBLEWRAP else (),
+            grace_s=settings.teardown.grace_s,
+            shell_grace_s=settings.teardown.shell_grace_s,
+        )
+    )
+    parts = _parts(spawned, shim, dialect, labels, settings)
+    return Session(spec, parts, settings, clock, notify)
+
+
+async def _probed(spec: OpenSpec, settings: WorkerSettings) -> NodeConfinement:
+    if spec.mode is SandboxMode.DANGER_FULL_ACCESS:
+        return NodeConfinement(host="", system=sys.platform, machine="")
+    return await probe.probe(settings.sandbox)
+
+
+def _parts(
+    spawned: Spawned,
+    shim: ShimClient,
+    dialect: Dialect,
+    labels: _Labels,
+    settings: WorkerSettings,
+) -> Parts:
+    master = Master(spawned.master_fd)
+    log = ByteLog(spawned.log_fd, settings.scrollback.bytelog_bytes)
+    return Parts(
+        shim=shim,
+        spawned=spawned,
+        master=master,
+        inspector=inspector_for(
+            master, root_pid=spawned.pid, shim_pid=shim.shim_pid, exact=settings.readiness.exact
+        ),
+        log=log,
+        ledger=Ledger(ledger_memory(log)),
+        dialect=dialect,
+        nonce=labels.nonce,
+        confinement=labels.confinement,
+        cwd=labels.cwd,
+    )
+
+
+async def _become_ready(session: Session, spec: OpenSpec) -> SendResult:
+    request = SendRequest(
+        request_id=new_request_id(),
+        data=b"",
+        submit=False,
+        timeout_s=spec.startup_timeout_s or session.settings.readiness.startup_timeout_s,
+    )
+    run = session.sending.begin(request, startup=True)
+    result = await run.done
+    if result.wait_reason is WaitReason.SESSION_EXIT:
+        end = result.status.exit
+        raise SpawnFailedError(
+            f"{spec.type} exited during startup: {result.viewport[-STARTUP_TAIL_CHARS:].strip()}",
+            exit_code=end.exit_code if end else None,
+            signal=end.signal if end else None,
+        )
+    if result.wait_reason is WaitReason.TIMEOUT:
+        raise StartupTimeoutError(
+            f"{spec.type} did not reach readiness before the startup timeout; it was removed"
+        )
+    return result
+
+
+async def _roll_back(session: Session | None, shim: ShimClient, settings: WorkerSettings) -> None:
+    try:
+        if session is not None:
+            await session.close("startup failed")
+            session.abandon()
+        else:
+            await shim.teardown(
+                grace_s=settings.teardown.grace_s, shell_grace_s=settings.teardown.shell_grace_s
+            )
+    except FabricError:
+        _log.exception("rolling back an open failed")
+        raise

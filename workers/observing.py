@@ -1,0 +1,202 @@
+"""What can be seen of a session without touching it: pages, bytes, streams, waits.
+
+Readers never slow the terminal. A stream that falls behind what the byte log retains
+goes on from the oldest byte; every piece carries its offset, so the gap is plain to see.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from fabric.core.errors import CursorExpiredError, InvalidRequestError, LimitReachedError
+from fabric.core.model import (
+    BytesPage,
+    ReadPage,
+    ScreenSnapshot,
+    TailPage,
+    WaitCondition,
+    WaitResult,
+)
+from workers.text.transcript import Transcript
+from workers.wait import Watch, check
+
+if TYPE_CHECKING:
+    from workers.session import Session
+    from workers.text.screen import ScreenView
+
+CHUNK_BYTES = 65_536
+COALESCE_S = 0.004
+MAX_WATCHERS = 256
+MAX_CONSUMERS = 64
+_SAFE = 2**53
+
+
+class Observing:
+    """The reading half of a session."""
+
+    def __init__(self, session: "Session") -> None:
+        self._session = session
+        self._tails: dict[str, int] = {}
+        self._watchers = 0
+        self._screen: ScreenView | None = None
+
+    def read(self, offset: int, count: int) -> ReadPage:
+        """Return a page counted back from the newest line. Raises: InvalidRequestError."""
+        if not 0 <= offset < _SAFE:
+            raise InvalidRequestError("offset must be a non-negative safe integer")
+        if not 0 < count < _SAFE:
+            raise InvalidRequestError("count must be a positive safe integer")
+        session = self._session
+        return session.transcript.page(offset, count, session.settings.scrollback.read_max_bytes)
+
+    def tail(self, consumer: str, lines: int) -> TailPage:
+        """Return whole lines that are new to ``consumer``. Raises: InvalidRequestError."""
+        if not 0 < lines < _SAFE:
+            raise InvalidRequestError("lines must be a positive safe integer")
+        session = self._session
+        if consumer not in self._tails and len(self._tails) >= MAX_CONSUMERS:
+            self._tails.pop(next(iter(self._tails)))
+        start = self._tails.pop(consumer, session.first_tail_line)
+        page = session.transcript.tail(start, lines, session.settings.scrollback.read_max_bytes)
+        self._tails[consumer] = page.next_line
+        return page
+
+    def snapshot(self) -> ScreenSnapshot:
+        """Show the screen as a person sees it."""
+        if self._screen is None:
+            # Imported on the first look: most sessions are never looked at, and the
+            # emulator's library is a tenth of a worker's memory.
+            from workers.text.screen import ScreenView
+
+            self._screen = ScreenView(self._session.rows, self._session.cols)
+        return self._screen.snapshot(self._session.log)
+
+    def resized(self) -> None:
+        """Start the screen anew in the session's present size."""
+        self._screen = None
+
+    async def read_bytes(self, offset: int, max_bytes: int, wait_s: float) -> BytesPage:
+        """Return bytes from ``offset``, waiting for the first. Raises: CursorExpiredError."""
+        if offset < 0 or max_bytes <= 0 or wait_s < 0:
+            raise InvalidRequestError("offset, max_bytes and wait_s must not be negative or zero")
+        session = self._session
+        deadline = time.monotonic() + wait_s
+        while True:
+            page = self._page(offset, min(max_bytes, CHUNK_BYTES * 16))
+            left = deadline - time.monotonic()
+            if page.data or page.ended or left <= 0:
+                return page
+            await session.changed.wait(left)
+
+    async def follow(self, offset: int | None) -> AsyncIterator[BytesPage]:
+        """Stream bytes from ``offset`` (None: from now on) until nothing more can come."""
+        session = self._session
+        at = session.log.next_offset if offset is None else offset
+        last = 0.0
+        while True:
+            try:
+                page = self._page(at, CHUNK_BYTES)
+            except CursorExpiredError as gap:
+                at = int(gap.metadata["oldest_offset"])
+                continue
+            if page.data:
+                quiet = time.monotonic() - last
+                if quiet < COALESCE_S and len(page.data) < CHUNK_BYTES and not page.ended:
+                    await asyncio.sleep(COALESCE_S - quiet)
+                    last = 0.0
+                    continue
+                yield page
+                last = time.monotonic()
+                at = page.next_offset
+            elif page.ended:
+                yield page
+                return
+            else:
+                await session.changed.wait()
+
+    async def wait_for(self, condition: WaitCondition, timeout_s: float) -> WaitResult:
+        """Wait for the first condition that holds. Raises: InvalidRequestError, LimitReached."""
+        check(condition)
+        if timeout_s < 0:
+            raise InvalidRequestError("timeout_s must not be negative")
+        if self._watchers >= MAX_WATCHERS:
+            raise LimitReachedError(f"a session serves at most {MAX_WATCHERS} waits at once")
+        self._watchers += 1
+        try:
+            return await self._wait(condition, timeout_s)
+        finally:
+            self._watchers -= 1
+
+    async def _wait(self, condition: WaitCondition, timeout_s: float) -> WaitResult:
+        session = self._session
+        scrollback = session.settings.scrollback
+        text = Transcript(
+            nonce=session.nonce,
+            max_lines=scrollback.lines,
+            max_bytes=scrollback.send_max_bytes * 2,
+            carry_bytes=scrollback.carry_bytes,
+        )
+        capture = text.capture(scrollback.send_max_bytes)
+        watch = Watch(condition, session.status)
+        since = condition.since_offset
+        at = session.log.next_offset if since is None else since
+        if at < 0:
+            raise InvalidRequestError("since_offset must not be negative")
+        deadline = time.monotonic() + timeout_s
+        truncated = False
+        matched: str | None = None
+        while True:
+            while matched is None:
+                try:
+                    page = self._page(at, CHUNK_BYTES * 4)
+                except CursorExpiredError as gap:
+                    at, truncated = int(gap.metadata["oldest_offset"]), True
+                    continue
+                if not page.data:
+                    break
+                text.feed(page.data)
+                at = page.next_offset
+                partial = text.page(0, 1, scrollback.read_max_bytes).text
+                matched = watch.output(capture.take().text, partial)
+            now = time.monotonic()
+            silent = now - session.last_output_at
+            if matched is None and session.is_ready:
+                matched = watch.ready()
+            if matched is None:
+                matched = watch.quiet(silent)
+            if matched is None and page.ended:
+                matched = watch.exited(session.status)
+            if matched is None and now >= deadline:
+                matched = "timeout"
+            if matched is not None:
+                shown = capture.render()
+                return WaitResult(
+                    matched=matched,
+                    text=shown.text,
+                    status=session.status,
+                    match_text=watch.match_text,
+                    next_offset=at,
+                    truncated=shown.truncated or truncated,
+                )
+            left = deadline - now
+            if condition.quiet_s is not None:
+                left = min(left, condition.quiet_s - silent)
+            await session.changed.wait(max(left, 0.0))
+
+    def _page(self, offset: int, max_bytes: int) -> BytesPage:
+        session = self._session
+        log = session.log
+        if offset > log.next_offset:
+            raise InvalidRequestError(
+                f"offset {offset} lies beyond the end at {log.next_offset}",
+                next_offset=log.next_offset,
+            )
+        start, data = log.read(offset, max_bytes)
+        return BytesPage(
+            offset=start,
+            data=bytes(data),
+            next_offset=start + len(data),
+            oldest_offset=log.first_offset,
+            ended=session.is_over and start + len(data) >= log.next_offset,
+        )

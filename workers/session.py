@@ -1,0 +1,289 @@
+"""One terminal's life: output in, status and pieces out, closed once.
+
+The session is the only writer of its PTY and byte log. Output goes, in this order, to
+the byte log (exact, survives the worker), the transcript (text, marks, modes), the
+active send and the waiters. The end of the top-level process is reported by the shim;
+what it printed last is drained before the status changes, so nothing is cut off.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fabric.core.clock import Clock
+from fabric.core.errors import (
+    CleanupIncompleteError,
+    InvalidRequestError,
+    SessionClosingError,
+    SessionExitedError,
+    SignalRefusedError,
+)
+from fabric.core.ids import RequestId
+from fabric.core.model import (
+    CloseReceipt,
+    Confinement,
+    ExitStatus,
+    OpenSpec,
+    SessionInfo,
+    SessionStatus,
+    SignalDelivered,
+    SignalName,
+)
+from fabric.core.repeat import Repeats, digest_of
+from fabric.core.settings import WorkerSettings
+from workers.ledger import Ledger
+from workers.observing import Observing
+from workers.pulse import Pulse
+from workers.readiness.inspector import Inspector
+from workers.sending import Sending
+from workers.shim.client import ShimClient, Spawned
+from workers.terminal.dialects import Dialect
+from workers.terminal.master import Master
+from workers.text.bytelog import ByteLog
+from workers.text.transcript import Transcript
+
+MAX_ROWS_COLS = 1000
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a session is made of; ``workers.launching`` puts it together."""
+
+    shim: ShimClient
+    spawned: Spawned
+    master: Master
+    inspector: Inspector
+    log: ByteLog
+    ledger: Ledger
+    dialect: Dialect
+    nonce: str
+    confinement: Confinement
+    cwd: str
+
+
+class Session:
+    """A running terminal."""
+
+    def __init__(
+        self,
+        spec: OpenSpec,
+        parts: Parts,
+        settings: WorkerSettings,
+        clock: Clock,
+        notify: Callable[[str, dict[str, Any]], None],
+    ) -> None:
+        self.spec = spec
+        self.parts = parts
+        self.settings = settings
+        self.clock = clock
+        self.notify = notify
+        self.nonce = parts.nonce
+        self.log = parts.log
+        scrollback = settings.scrollback
+        self.transcript = Transcript(
+            nonce=parts.nonce,
+            max_lines=scrollback.lines,
+            max_bytes=scrollback.max_bytes,
+            carry_bytes=scrollback.carry_bytes,
+        )
+        self.rows, self.cols = spec.rows, spec.cols
+        self.status = SessionStatus()
+        self.is_over = False
+        self.is_ready = False
+        self.first_tail_line = 0
+        self.last_output_at = clock.monotonic()
+        self.last_activity_at = clock.wall()
+        self.cwd: str | None = parts.cwd
+        self.changed = Pulse()
+        self.sending = Sending(self)
+        self.observing = Observing(self)
+        self._signals: Repeats[SignalDelivered] = Repeats(
+            retention_s=settings.input.request_retention_s,
+            max_entries=settings.input.max_request_ids,
+        )
+        self._closing: asyncio.Task[CloseReceipt] | None = None
+        self._ended: asyncio.Task[None] | None = None
+
+    @property
+    def is_closing(self) -> bool:
+        """Tell whether a close is under way."""
+        return self._closing is not None
+
+    def start(self) -> None:
+        """Begin to read the terminal and to watch for its end."""
+        self.parts.master.start(self._on_output)
+        self.parts.shim.exited.add_done_callback(self._on_exit)
+
+    def replay(self) -> None:
+        """Rebuild text and modes from the byte log, after an adoption."""
+        at = self.log.first_offset
+        while at < self.log.next_offset:
+            at, data = self.log.read(at, 1 << 18)
+            self.transcript.feed(bytes(data))
+            at += len(data)
+
+    def info(self) -> SessionInfo:
+        """Describe the session."""
+        spec = self.spec
+        return SessionInfo(
+            session_id=spec.session_id,
+            owner_id=spec.owner_id,
+            type=spec.type,
+            status=self.status,
+            name=spec.name,
+            pid=self.parts.spawned.pid,
+            cwd=self.cwd,
+            confinement=self.parts.confinement,
+            rows=self.rows,
+            cols=self.cols,
+            created_at=spec.created_at,
+            last_activity_at=self.last_activity_at,
+            adoption=self.parts.shim.adoption,
+            busy=self.sending.is_busy,
+        )
+
+    def check_writable(self) -> None:
+        """Raise SessionClosingError or SessionExitedError when nothing can be written."""
+        session_id = self.spec.session_id
+        if self.is_closing:
+            raise SessionClosingError(f"session {session_id} is closing", session_id=session_id)
+        if not self.status.is_running:
+            raise SessionExitedError(f"session {session_id} has exited", session_id=session_id)
+
+    def foreground(self) -> int:
+        """Resolve the foreground process group now. Raises: SignalRefusedError."""
+        group = self.parts.inspector.foreground() if self.status.is_running else None
+        if not group:
+            raise SignalRefusedError(
+                "the terminal has no foreground process group; nothing was signalled",
+                session_id=self.spec.session_id,
+            )
+        return group
+
+    def signal(self, name: SignalName) -> SignalDelivered:
+        """Signal the foreground process group as resolved at this moment.
+
+        Raises: SignalRefusedError, SessionClosingError.
+        """
+        if self.is_closing:
+            self.check_writable()
+        group = self.foreground()
+        if name is SignalName.SIGKILL and group in self.shell_groups():
+            raise SignalRefusedError(
+                "refusing to SIGKILL the terminal's shell; close the session instead",
+                session_id=self.spec.session_id,
+            )
+        try:
+            os.killpg(group, getattr(signal, name.value))
+        except ProcessLookupError as error:
+            raise SignalRefusedError(
+                "the foreground process group ended before the signal; nothing was signalled",
+                session_id=self.spec.session_id,
+            ) from error
+        self.last_activity_at = self.clock.wall()
+        return SignalDelivered(group)
+
+    def signal_once(self, name: SignalName, request_id: RequestId) -> SignalDelivered:
+        """Signal, but not again for a repeated request id. Raises: what ``signal`` raises."""
+        now, content = self.clock.monotonic(), digest_of(name.value)
+        earlier = self._signals.find(request_id, content, now)
+        if earlier is not None:
+            return earlier
+        delivered = self.signal(name)
+        self._signals.reserve(request_id, content, delivered, now)
+        self._signals.settle(request_id, now)
+        return delivered
+
+    def shell_groups(self) -> set[int]:
+        """Name the groups of the top-level process and of the learned shell."""
+        groups = {self.parts.spawned.pid}
+        if self.sending.memory.shell_pgid is not None:
+            groups.add(self.sending.memory.shell_pgid)
+        return groups
+
+    def resize(self, rows: int, cols: int) -> SessionInfo:
+        """Change the terminal's size. Raises: InvalidRequestError, SessionExitedError."""
+        if not (0 < rows <= MAX_ROWS_COLS and 0 < cols <= MAX_ROWS_COLS):
+            raise InvalidRequestError(f"rows and cols must lie between 1 and {MAX_ROWS_COLS}")
+        self.check_writable()
+        self.parts.master.resize(rows, cols)
+        self.rows, self.cols = rows, cols
+        self.observing.resized()
+        return self.info()
+
+    async def close(self, reason: str) -> CloseReceipt:
+        """End the whole tree; a second caller joins. Raises: CleanupIncompleteError."""
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_task(self._close(reason))
+        task = self._closing
+        try:
+            return await asyncio.shield(task)
+        finally:
+            if task.done() and (task.cancelled() or task.exception() is not None):
+                self._closing = None
+
+    async def _close(self, reason: str) -> CloseReceipt:
+        self.parts.master.stop_input()
+        teardown = self.settings.teardown
+        receipt = await self.parts.shim.teardown(
+            grace_s=teardown.grace_s, shell_grace_s=teardown.shell_grace_s
+        )
+        if receipt.survivors:
+            names = ", ".join(f"{item.name} ({item.pid})" for item in receipt.survivors)
+            error = CleanupIncompleteError(
+                f"closing failed ({reason}); surviving processes: {names}",
+                session_id=self.spec.session_id,
+                surviving_pids=",".join(str(item.pid) for item in receipt.survivors),
+            )
+            self.sending.fail(error)
+            self.parts.master.resume_input()
+            raise error
+        await self._finish(receipt.root_exit or ExitStatus())
+        return receipt
+
+    async def wait_over(self) -> None:
+        """Wait until nothing more can come from the terminal."""
+        while not self.is_over:
+            await self.changed.wait()
+
+    def abandon(self) -> None:
+        """Let go of the terminal without touching it; the shim keeps it."""
+        self.sending.close()
+        self.parts.master.close()
+        self.parts.ledger.release()
+        self.log.close()
+
+    def _on_output(self, data: bytes) -> None:
+        self.log.append(data)
+        marks = self.transcript.feed(data)
+        self.last_output_at = self.clock.monotonic()
+        self.is_ready = False
+        for mark in marks:
+            if mark.cwd is not None:
+                self.cwd = mark.cwd
+        self.sending.output(marks)
+        self.changed.send()
+
+    def _on_exit(self, exited: "asyncio.Future[ExitStatus]") -> None:
+        if not exited.cancelled() and self._ended is None:
+            self._ended = asyncio.get_running_loop().create_task(self._finish(exited.result()))
+
+    async def _finish(self, status: ExitStatus) -> None:
+        if self.is_over:
+            return
+        await self.parts.master.drain_last()
+        if self.status.is_running:
+            self.status = replace(self.status, exit=status)
+            self.transcript.flush()
+            self.sending.exited(self.status)
+            self.notify(
+                "session_exited",
+                {"exit_code": status.exit_code, "signal": status.signal, "detail": status.detail},
+            )
+        self.is_over = True
+        self.changed.send()
