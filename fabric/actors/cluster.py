@@ -26,6 +26,8 @@ from typing import Any
 
 import psutil
 
+from fabric.actors.leftovers import end_slots
+from fabric.actors.names import node_dirs
 from fabric.actors.rayenv import daemon_environment
 from fabric.core.errors import (
     CleanupIncompleteError,
@@ -34,7 +36,7 @@ from fabric.core.errors import (
     StartupTimeoutError,
 )
 from fabric.core.ids import HostName
-from fabric.core.settings import ClusterSettings
+from fabric.core.settings import ClusterSettings, TeardownSettings
 
 MARK = "FABRIC_CLUSTER_MARK"
 LABEL_HOST, LABEL_OS, LABEL_ARCH = "ptyfabric.host", "ptyfabric.os", "ptyfabric.arch"
@@ -186,17 +188,20 @@ def add_node(
         return cluster
 
 
-def stop(state_dir: Path) -> int:
-    """End every process of the state folder's cluster; return how many there were.
+def stop(state_dir: Path, teardown: TeardownSettings | None = None) -> int:
+    """End every process of the state folder's cluster; return how many were Ray's.
 
-    Sessions must have been closed before: their shells are not Ray's and not ended here.
-    Raises: CleanupIncompleteError.
+    Then the sessions that are still open, through their shims, with the graces of
+    ``teardown``. Blocks. Raises: SessionStateError (a start or stop is under way),
+    CleanupIncompleteError.
     """
     if not state_dir.is_dir():
         return 0
     with _locked(state_dir):
         cluster = read(state_dir)
-        return 0 if cluster is None else _end(cluster, state_dir)
+        count = 0 if cluster is None else _end(cluster, state_dir)
+        end_slots(node_dirs(state_dir), teardown or TeardownSettings())
+        return count
 
 
 def _start_head(
@@ -246,7 +251,7 @@ def _launch(
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            env=daemon_environment(cluster.token_file) | {MARK: cluster.mark},
+            env=daemon_environment(cluster.token_file, cluster.temp_dir) | {MARK: cluster.mark},
             cwd=cluster.temp_dir,
             start_new_session=True,
         )

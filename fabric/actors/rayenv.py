@@ -45,10 +45,13 @@ class Membership:
     host: HostName
 
 
-def daemon_environment(token_file: str) -> dict[str, str]:
-    """The environment of an embedded cluster: ours without foreign Ray settings, and the flags."""
+def daemon_environment(token_file: str, temp_dir: str) -> dict[str, str]:
+    """The environment of an embedded cluster: ours without foreign Ray settings, and the flags.
+
+    ``temp_dir`` tells a node's sandbox which folder of Ray's to hide.
+    """
     env = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
-    return env | FLAGS | _auth(token_file) | {_CLUSTERS: "0"}
+    return env | FLAGS | _auth(token_file) | {_CLUSTERS: "0", "RAY_TMPDIR": temp_dir}
 
 
 def join(

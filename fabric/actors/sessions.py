@@ -1,0 +1,397 @@
+"""A session's verbs, wherever it runs: over its channel here, through its gateway elsewhere.
+
+A send costs no registry call: where a session is and who owns it never change, so the
+location is asked for once. When a worker dies it is started again and re-adopts its
+shell; then each verb is treated by what it may have done:
+
+- what only looks, or may be repeated, is asked once more;
+- a send whose outcome nobody can know ends with the outcome ``unknown``, is never run
+  again, and says the same under the same request id;
+- anything else raises OutcomeUnknownError.
+
+A call that was lost before it was written is simply made to the new worker.
+"""
+
+import asyncio
+import contextlib
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from typing import Any, Protocol, TypeVar
+
+from fabric.actors.channels import Channels, Locations
+from fabric.core.context import from_peer
+from fabric.core.errors import (
+    GatewayUnavailableError,
+    OutcomeUnknownError,
+    SessionLostError,
+    SessionNotFoundError,
+)
+from fabric.core.ids import HostName, RequestId, SessionId, TaskId
+from fabric.core.model import (
+    BytesPage,
+    Caller,
+    Location,
+    Outcome,
+    ReadPage,
+    ScreenSnapshot,
+    SendRequest,
+    SendResult,
+    SessionInfo,
+    SignalDelivered,
+    SignalName,
+    TailPage,
+    TaskOutput,
+    TaskRecord,
+    TaskState,
+    WaitCondition,
+    WaitReason,
+    WaitResult,
+)
+from fabric.core.plain import from_plain, to_plain
+from fabric.core.repeat import digest_of
+from workers.dial import ChannelClient, ChannelClosedError
+from workers.tasks import label_of
+
+T = TypeVar("T")
+READOPT_S = 15.0
+QUICK_S = 10.0
+WAIT_MARGIN_S = 10.0
+MAX_UNKNOWN = 4096
+_ACTIVE = (TaskState.RUNNING, TaskState.STOPPING)
+
+
+class Verbs(Protocol):
+    """One session's verbs, as ``fabric.gateway.ports.SessionsPort`` spells them."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a verb."""
+        ...
+
+
+class PeerDialer(Protocol):
+    """The gateways of other nodes."""
+
+    async def sessions_on(self, host: HostName) -> Verbs:
+        """Return the verbs of the sessions on another node. Raises: GatewayUnavailableError."""
+        ...
+
+
+class TaskBook(Protocol):
+    """What the verbs need of the registry."""
+
+    async def locate(self, session_id: SessionId) -> Location:
+        """Say where a session is."""
+        ...
+
+    async def task_record(self, caller: Caller, task_id: TaskId) -> TaskRecord:
+        """Return one task."""
+        ...
+
+    async def task_output(
+        self, caller: Caller, task_id: TaskId, cursor: int, wait_s: float
+    ) -> TaskOutput:
+        """Return a settled task's output."""
+        ...
+
+    async def reserve_task(self, caller: Caller, session_id: SessionId, label: str) -> TaskId:
+        """Count a task that is about to start."""
+        ...
+
+    async def attach_task(self, task_id: TaskId, record: TaskRecord | None) -> TaskRecord:
+        """Show a task that has started."""
+        ...
+
+    async def forget_task(self, task_id: TaskId) -> None:
+        """Drop a task that did not start."""
+        ...
+
+    async def stop_task(self, task_id: TaskId) -> TaskRecord:
+        """Note that a task was told to end."""
+        ...
+
+
+class Sessions:
+    """The verbs of every session of the fabric, for the gateway of ``host``."""
+
+    def __init__(
+        self,
+        host: HostName,
+        registry: TaskBook,
+        peers: PeerDialer | None = None,
+        *,
+        readopt_s: float = READOPT_S,
+    ) -> None:
+        self._host = host
+        self._registry = registry
+        self._peers = peers
+        self._readopt_s = readopt_s
+        self._locations = Locations(registry.locate)
+        self._channels = Channels()
+        self._unknown: OrderedDict[tuple[SessionId, RequestId], tuple[bytes, SendResult]]
+        self._unknown = OrderedDict()
+
+    async def close(self) -> None:
+        """Drop every channel; sessions go on."""
+        await self._channels.close()
+
+    async def send(self, caller: Caller, session_id: SessionId, request: SendRequest) -> SendResult:
+        """Write and wait for a verdict; cancelling the call cancels the send."""
+        peer = await self._peer(session_id)
+        if peer is not None:
+            answer: SendResult = await peer.send(caller, session_id, request)
+            return answer
+        digest = digest_of(request.data, request.submit, request.background)
+        known = self._unknown.get((session_id, request.request_id))
+        if known is not None and known[0] == digest:
+            return known[1]
+        args = {"request": to_plain(request)}
+        try:
+            raw = await self._ask(caller, session_id, "send", args, None, repeat=False)
+        except OutcomeUnknownError:
+            info = await self.status(caller, session_id)
+            result = SendResult("", WaitReason.TIMEOUT, info.status, outcome=Outcome.UNKNOWN)
+            self._unknown[(session_id, request.request_id)] = (digest, result)
+            while len(self._unknown) > MAX_UNKNOWN:
+                self._unknown.popitem(last=False)
+            return result
+        return from_plain(SendResult, raw)
+
+    async def read(
+        self, caller: Caller, session_id: SessionId, offset: int, count: int
+    ) -> ReadPage:
+        """Read a page of scrollback."""
+        args = {"offset": offset, "count": count}
+        return await self._look(ReadPage, caller, session_id, "read", args)
+
+    async def signal(
+        self, caller: Caller, session_id: SessionId, name: SignalName, request_id: RequestId
+    ) -> SignalDelivered:
+        """Signal the foreground process group."""
+        args = {"name": name.value, "request_id": request_id}
+        return await self._do(SignalDelivered, caller, session_id, "signal", args)
+
+    async def status(self, caller: Caller, session_id: SessionId) -> SessionInfo:
+        """Describe the session as its worker sees it."""
+        return await self._look(SessionInfo, caller, session_id, "status", {})
+
+    async def snapshot(self, caller: Caller, session_id: SessionId) -> ScreenSnapshot:
+        """Show the screen."""
+        return await self._look(ScreenSnapshot, caller, session_id, "snapshot", {})
+
+    async def resize(
+        self, caller: Caller, session_id: SessionId, rows: int, cols: int
+    ) -> SessionInfo:
+        """Change the terminal's size."""
+        args = {"rows": rows, "cols": cols}
+        return await self._look(SessionInfo, caller, session_id, "resize", args)
+
+    async def tail(
+        self, caller: Caller, session_id: SessionId, consumer: str, lines: int
+    ) -> TailPage:
+        """Return whole lines that are new to this consumer."""
+        args = {"consumer": consumer, "lines": lines}
+        return await self._look(TailPage, caller, session_id, "tail", args)
+
+    async def read_bytes(
+        self, caller: Caller, session_id: SessionId, offset: int, max_bytes: int, wait_s: float
+    ) -> BytesPage:
+        """Read raw bytes, waiting up to ``wait_s`` for the first. Raises: CursorExpiredError."""
+        args = {"offset": offset, "max_bytes": max_bytes, "wait_s": wait_s}
+        return await self._look(BytesPage, caller, session_id, "read_bytes", args, wait_s)
+
+    async def wait_for(
+        self, caller: Caller, session_id: SessionId, condition: WaitCondition, timeout_s: float
+    ) -> WaitResult:
+        """Wait for a condition beside the PTY."""
+        args = {"condition": to_plain(condition), "timeout_s": timeout_s}
+        return await self._look(WaitResult, caller, session_id, "wait_for", args, timeout_s)
+
+    async def follow(
+        self, caller: Caller, session_id: SessionId, offset: int | None
+    ) -> AsyncIterator[BytesPage]:
+        """Stream raw bytes from ``offset`` (None: from now on) until the session ends.
+
+        A worker that died is followed on in its successor, without a gap or a repetition.
+        """
+        peer = await self._peer(session_id)
+        if peer is not None:
+            async with contextlib.aclosing(peer.follow(caller, session_id, offset)) as pages:
+                async for page in pages:
+                    yield page
+            return
+        while True:
+            channel = await self._channel(session_id)
+            args = self._args(caller, session_id, {"offset": offset})
+            stream: Any = channel.stream("follow", args)
+            try:
+                async with contextlib.aclosing(stream) as items:
+                    async for raw in items:
+                        page = from_plain(BytesPage, raw)
+                        offset = page.next_offset
+                        yield page
+                return
+            except ChannelClosedError:
+                continue  # its successor has the same bytes under the same offsets
+
+    async def start_task(
+        self, caller: Caller, session_id: SessionId, request: SendRequest
+    ) -> TaskRecord:
+        """Start a background send. Raises: SendActiveError, CapacityReachedError."""
+        peer = await self._peer(session_id)
+        if peer is not None:
+            answer: TaskRecord = await peer.start_task(caller, session_id, request)
+            return answer
+        label = label_of(session_id, request.data)
+        reserved = await self._registry.reserve_task(caller, session_id, label)
+        try:
+            raw = await self._ask(
+                caller, session_id, "start_task", {"request": to_plain(request)}, QUICK_S,
+                repeat=False,
+            )  # fmt: skip
+        except BaseException:
+            await asyncio.shield(self._registry.forget_task(reserved))
+            raise
+        return await self._registry.attach_task(reserved, from_plain(TaskRecord, raw))
+
+    async def task_output(
+        self, caller: Caller, task_id: TaskId, cursor: int, wait_s: float
+    ) -> TaskOutput:
+        """Return a task's new output, waiting up to ``wait_s`` for its end."""
+        record = await self._registry.task_record(caller, task_id)
+        if record.state in _ACTIVE:
+            peer = await self._peer(record.session_id)
+            if peer is not None:
+                answer: TaskOutput = await peer.task_output(caller, task_id, cursor, wait_s)
+                return answer
+            args = {"task_id": task_id, "cursor": cursor, "wait_s": wait_s}
+            with contextlib.suppress(SessionNotFoundError):
+                return await self._look(
+                    TaskOutput, caller, record.session_id, "task_output", args, wait_s
+                )
+        return await self._registry.task_output(caller, task_id, cursor, 0.0)
+
+    async def kill_task(self, caller: Caller, task_id: TaskId, request_id: RequestId) -> TaskRecord:
+        """Interrupt a task for real and say that it is stopping."""
+        record = await self._registry.task_record(caller, task_id)
+        if record.state not in _ACTIVE:
+            return record
+        peer = await self._peer(record.session_id)
+        if peer is not None:
+            answer: TaskRecord = await peer.kill_task(caller, task_id, request_id)
+            return answer
+        args = {"task_id": task_id, "request_id": request_id}
+        stopped = await self._do(TaskRecord, caller, record.session_id, "kill_task", args)
+        if stopped.state is TaskState.STOPPING:
+            return await self._registry.stop_task(task_id)
+        return stopped
+
+    # ---- one call ---------------------------------------------------------------------
+
+    async def _look(
+        self,
+        kind: type[T],
+        caller: Caller,
+        session_id: SessionId,
+        method: str,
+        args: dict[str, Any],
+        wait_s: float = 0.0,
+    ) -> T:
+        """Make a call that may be repeated, here or at the session's own gateway."""
+        peer = await self._peer(session_id)
+        if peer is not None:
+            values = [WaitCondition(**args["condition"])] if method == "wait_for" else []
+            values += [value for key, value in args.items() if key != "condition"]
+            found: T = await getattr(peer, method)(caller, session_id, *values)
+            return found
+        limit = wait_s + (WAIT_MARGIN_S if wait_s else QUICK_S)
+        return from_plain(kind, await self._ask(caller, session_id, method, args, limit))
+
+    async def _do(
+        self,
+        kind: type[T],
+        caller: Caller,
+        session_id: SessionId,
+        method: str,
+        args: dict[str, Any],
+    ) -> T:
+        """Make a call that must not be repeated blindly."""
+        peer = await self._peer(session_id)
+        if peer is not None and method == "signal":
+            found: T = await peer.signal(
+                caller, session_id, SignalName(args["name"]), args["request_id"]
+            )
+            return found
+        raw = await self._ask(caller, session_id, method, args, QUICK_S, repeat=False)
+        return from_plain(kind, raw)
+
+    async def _peer(self, session_id: SessionId) -> Verbs | None:
+        """Return the gateway to ask instead, None when the session is on this node."""
+        location = await self._locations.find(session_id)
+        if location.host == self._host:
+            return None
+        if self._peers is None or from_peer.get():
+            self._locations.forget(session_id)
+            raise GatewayUnavailableError(
+                f"session {session_id} is on node {location.host}, not on {self._host}",
+                host=location.host,
+            )
+        return await self._peers.sessions_on(location.host)
+
+    async def _ask(
+        self,
+        caller: Caller,
+        session_id: SessionId,
+        method: str,
+        args: dict[str, Any],
+        timeout_s: float | None,
+        *,
+        repeat: bool = True,
+    ) -> Any:
+        full = self._args(caller, session_id, args)
+        try:
+            channel = await self._channel(session_id)
+            return await self._call(channel, session_id, method, full, timeout_s)
+        except ChannelClosedError:
+            pass  # lost before it was written
+        except OutcomeUnknownError:
+            if not repeat:
+                raise
+        channel = await self._channel(session_id)
+        return await self._call(channel, session_id, method, full, timeout_s)
+
+    async def _call(
+        self,
+        channel: ChannelClient,
+        session_id: SessionId,
+        method: str,
+        args: dict[str, Any],
+        timeout_s: float | None,
+    ) -> Any:
+        try:
+            return await channel.call(method, args, timeout_s)
+        except ChannelClosedError:
+            raise
+        except SessionNotFoundError:
+            # The worker has lost the session or is another's; the registry knows more.
+            self._locations.forget(session_id)
+            await self._registry.locate(session_id)
+            raise
+
+    async def _channel(self, session_id: SessionId) -> ChannelClient:
+        """Return the channel of a session here, waiting for a worker that is coming back."""
+        location = await self._locations.find(session_id)
+        try:
+            return await self._channels.connect(location)
+        except ChannelClosedError:
+            self._locations.forget(session_id)
+        location = await self._locations.find(session_id)
+        try:
+            return await self._channels.reconnect(location, self._readopt_s)
+        except ChannelClosedError as error:
+            self._locations.forget(session_id)
+            raise SessionLostError(
+                f"the worker of session {session_id} does not come back", session_id=session_id
+            ) from error
+
+    def _args(self, caller: Caller, session_id: SessionId, args: dict[str, Any]) -> dict[str, Any]:
+        return {"caller": to_plain(caller), "session_id": session_id, **args}
