@@ -167,7 +167,10 @@ def _parts(
     settings: WorkerSettings,
 ) -> Parts:
     master = Master(spawned.master_fd)
-    log = ByteLog(spawned.log_fd, settings.scrollback.bytelog_bytes)
+    try:
+        log = ByteLog(spawned.log_fd, settings.scrollback.bytelog_bytes)
+    finally:
+        os.close(spawned.log_fd)  # the mapping keeps the memory
     return Parts(
         shim=shim,
         spawned=spawned,
