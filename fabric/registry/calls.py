@@ -127,6 +127,10 @@ class Calls:
         self._note(ticket, wall)
         return ticket.row(answer, wall)
 
+    def is_begun(self, ticket: Ticket) -> bool:
+        """Tell whether a call's beginning is in the journal and its answer is not."""
+        return ticket.key in self._begun
+
     def resume(self, ticket: Ticket, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         """Run a call again that the journal says had begun."""
         self._begun.add(ticket.key)

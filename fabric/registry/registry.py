@@ -7,9 +7,7 @@ way of any byte: sends and reads go from the gateways to the sessions' workers.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 
 from fabric.core.clock import Clock, SystemClock
 from fabric.core.errors import (
@@ -23,7 +21,6 @@ from fabric.core.errors import (
 from fabric.core.ids import (
     AgentId,
     HostName,
-    OwnerId,
     Principal,
     RequestId,
     SessionId,
@@ -33,8 +30,6 @@ from fabric.core.ids import (
 )
 from fabric.core.model import (
     Caller,
-    CloseOutcome,
-    CloseReceipt,
     CloseResult,
     GatewayKeys,
     Location,
@@ -51,20 +46,20 @@ from fabric.core.settings import RegistrySettings, ShellSettings, TaskSettings
 from fabric.registry.books import Books, Effect
 from fabric.registry.calls import Ticket
 from fabric.registry.closing import Closings
+from fabric.registry.ending import Endings
 from fabric.registry.hands import Hands, cancel
 from fabric.registry.instructions import Change
 from fabric.registry.journal import Journal
 from fabric.registry.opening import Openings
-from fabric.registry.owners import Owner, OwnerState
+from fabric.registry.owners import Owner
 from fabric.registry.ports import NodesPort
 from fabric.registry.recovery import gateway_keys, keys_row, restore, with_fresh_token_key
 from fabric.registry.session import Session
 from fabric.registry.telling import Telling
 from fabric.registry.view import View
-from fabric.registry.waiting import within
+from fabric.registry.waiting import every, within
 
 _log = logging.getLogger(__name__)
-BY_OWNER = "requested by the owner"
 
 
 class Registry(Telling):
@@ -99,6 +94,7 @@ class Registry(Telling):
             shell if shell is not None else ShellSettings(),
         )
         self._hands = Hands(self._books, nodes, settings, self._closings, self._openings)
+        self._endings = Endings(self._books, self._closings, self._hands)
         self._keys = GatewayKeys((), "")
         self._loops: list[asyncio.Task[None]] = []
 
@@ -119,11 +115,11 @@ class Registry(Telling):
             _log.warning("started without nodes", extra={"reason": error.message})
         self._is_ready = True
         self._hands.perform(effects)
-        self._resume(begun)
+        self._endings.resume(begun)
         if watch:
             self._loops = [
-                self._spawn_loop(self._settings.sweep_interval_s, self.tick),
-                self._spawn_loop(self._settings.node_poll_interval_s, self.poll),
+                every(self._settings.sweep_interval_s, self.tick),
+                every(self._settings.node_poll_interval_s, self.poll),
             ]
         _log.info("registry started", extra={"sessions": len(self._books.table.sessions)})
 
@@ -256,7 +252,7 @@ class Registry(Telling):
         """
         self._require_ready()
         ticket = self._ticket(caller, request_id, "release", epoch=caller.epoch)
-        return await self._books.calls.run(ticket, lambda: self._release(ticket, caller))
+        return await self._books.calls.run(ticket, lambda: self._endings.release(ticket, caller))
 
     # Sessions
 
@@ -298,7 +294,9 @@ class Registry(Telling):
         """
         self._authorise(caller)
         ticket = self._ticket(caller, request_id, "close", session_id, session_id=session_id)
-        return await self._books.calls.run(ticket, lambda: self._close(ticket, caller, session_id))
+        return await self._books.calls.run(
+            ticket, lambda: self._endings.close(ticket, caller, session_id)
+        )
 
     async def list(self, caller: Caller) -> tuple[SessionInfo, ...]:
         """List the owner's published sessions in order of publication."""
@@ -328,53 +326,7 @@ class Registry(Telling):
                 f"node {host} of session {session_id} does not answer", session_id=session_id
             ) from error
 
-    # Steps
-
-    async def _close(self, ticket: Ticket, caller: Caller, session_id: SessionId) -> CloseResult:
-        books = self._books
-        first, instructions = books.table.begin_close(caller, session_id, BY_OWNER)
-        books.commit([*instructions, books.calls.begun(ticket)])
-        return await self._await_close(ticket, session_id, first=first)
-
-    async def _await_close(
-        self, ticket: Ticket, session_id: SessionId, *, first: bool
-    ) -> CloseResult:
-        outcome = CloseOutcome.CLOSED if first else CloseOutcome.ALREADY_CLOSING
-        calls = self._books.calls
-
-        def rows(receipt: CloseReceipt | None) -> Sequence[Change]:
-            return [calls.settled(ticket, CloseResult(session_id, outcome, receipt))]
-
-        attempt = self._closings.start(session_id, BY_OWNER, rows if first else None)
-        receipt = await asyncio.shield(attempt)
-        result = CloseResult(session_id, outcome, receipt)
-        if not first:
-            self._books.write([calls.settled(ticket, result)])
-        return result
-
-    async def _release(self, ticket: Ticket, caller: Caller) -> ReleaseReceipt:
-        table = self._books.table
-        owner = table.owners.find(caller.owner_id)
-        if owner is None or owner.state is OwnerState.LIVE or owner.epoch != caller.epoch:
-            table.owners.authorise(caller)
-        self._books.write([self._books.calls.begun(ticket)])
-        receipt = await self._hands.dispose(caller.owner_id, "it was released")
-        self._books.write([self._books.calls.settled(ticket, receipt)])
-        return receipt
-
-    def _resume(self, begun: Iterable[Ticket]) -> None:
-        table = self._books.table
-        for ticket in begun:
-            if ticket.kind == "close":
-                work = partial(
-                    self._await_close, ticket, SessionId(ticket.args["session_id"]), first=True
-                )
-                self._books.calls.resume(ticket, work)
-            else:
-                caller = Caller(OwnerId(ticket.scope), int(ticket.args["epoch"]))
-                self._books.calls.resume(ticket, partial(self._release, ticket, caller))
-        unfinished = table.unfinished(self._clock.monotonic())
-        self._hands.perform(self._books.commit(unfinished))
+    # Shared
 
     def _grant(self, owner: Owner) -> OwnerGrant:
         left = owner.deadline - self._clock.monotonic()
@@ -398,21 +350,6 @@ class Registry(Telling):
         self._require_ready()
         if self._is_draining:
             raise DrainingError("the fabric is shutting down and takes no new work")
-
-    def _spawn_loop(
-        self, interval_s: float, step: Callable[[], Awaitable[None]]
-    ) -> "asyncio.Task[None]":
-        async def loop() -> None:
-            while True:
-                await asyncio.sleep(interval_s)
-                try:
-                    await step()
-                except RegistryUnavailableError as error:
-                    _log.info("nodes not asked", extra={"reason": error.message})
-                except Exception:  # noqa: BLE001  (the sweep goes on, whatever a node does)
-                    _log.exception("sweep failed")
-
-        return asyncio.get_running_loop().create_task(loop())
 
 
 def _info(session: Session) -> SessionInfo:

@@ -12,9 +12,6 @@ those of an owner in ``owners``, what nodes report in ``reconcile``. All invaria
 per owner, except that ids are never used twice and that ``load`` counts per host.
 """
 
-from collections import Counter
-from collections.abc import Iterable
-
 from fabric.core.errors import (
     CancelledCallError,
     CapacityReachedError,
@@ -26,7 +23,6 @@ from fabric.core.errors import (
 )
 from fabric.core.ids import AgentId, HostName, OwnerId, Principal, SessionId
 from fabric.core.model import Caller, EventKind, SandboxMode, SessionInfo
-from fabric.core.settings import RegistrySettings
 from fabric.registry.instructions import (
     AbortOpen,
     Announce,
@@ -35,27 +31,15 @@ from fabric.registry.instructions import (
     Fence,
     Instruction,
     Kind,
-    OwnerGone,
-    TasksLost,
 )
-from fabric.registry.owners import Owner, Owners
+from fabric.registry.owners import Owner
 from fabric.registry.session import LAST_RETRY_S, Session, SessionState
-from fabric.registry.tombstones import Tombstone, Tombstones
+from fabric.registry.shelf import Shelf
+from fabric.registry.tombstones import Tombstone
 
 
-class Table:
+class Table(Shelf):
     """Who owns what, and where it is."""
-
-    def __init__(self, settings: RegistrySettings) -> None:
-        self._settings = settings
-        self.owners = Owners(settings)
-        self.sessions: dict[SessionId, Session] = {}
-        self.tombstones = Tombstones(
-            retention_s=settings.tombstone_retention_s, max_entries=settings.max_tombstones
-        )
-        self.load: Counter[HostName] = Counter()
-        self.revision = 0
-        self._order = 0
 
     # Owners
 
@@ -291,14 +275,6 @@ class Table:
 
     # Shared steps
 
-    def insert_published(self, session: Session, owner: Owner) -> list[Instruction]:
-        """Add a session that a node already runs, in order after the others."""
-        self._order += 1
-        session.order = self._order
-        session.state = SessionState.PUBLISHED
-        self._insert(session, owner)
-        return [session.row()]
-
     def restore(self, session: Session) -> list[Instruction]:
         """Put back a row of the journal. An open or a rollback in flight then is unclean now."""
         owner = self.owners.find(session.owner_id)
@@ -325,12 +301,6 @@ class Table:
         for owner in self.owners:
             out += self._bury_if_done(owner, now)
         return out
-
-    def _of(self, owner: Owner) -> list[Session]:
-        return [self.sessions[key] for key in owner.sessions]
-
-    def _visible_of(self, owner: Owner) -> Iterable[Session]:
-        return (session for session in self._of(owner) if session.is_visible)
 
     def _check_limits(self, owner: Owner) -> None:
         limit = self._settings.max_sessions_per_owner
@@ -368,58 +338,3 @@ class Table:
         session.state = SessionState.CLOSING
         self._touch(session)
         return [session.row(), close]
-
-    def _insert(self, session: Session, owner: Owner) -> None:
-        self.sessions[session.session_id] = session
-        owner.sessions[session.session_id] = None
-        if session.name is not None:
-            owner.names[session.name] = session.session_id
-        if session.host is not None:
-            self.load[session.host] += 1
-        self._touch(session)
-
-    def _place(self, session: Session, host: HostName | None) -> None:
-        if session.host is not None:
-            self.load[session.host] -= 1
-            if not self.load[session.host]:
-                del self.load[session.host]
-        session.host = host
-        if host is not None:
-            self.load[host] += 1
-
-    def _release_name(self, session: Session) -> None:
-        owner = self.owners.find(session.owner_id)
-        if owner is None or session.name is None:
-            return
-        if owner.names.get(session.name) == session.session_id:
-            del owner.names[session.name]
-
-    def _take_out(self, session: Session) -> Owner:
-        owner = self.owners.find(session.owner_id)
-        if owner is None:
-            raise InternalError(f"session {session.session_id} has no owner")
-        self._release_name(session)
-        self._place(session, None)
-        del self.sessions[session.session_id]
-        del owner.sessions[session.session_id]
-        return owner
-
-    def _remove(self, session: Session, why: str, lost: bool, now: float) -> list[Instruction]:
-        owner = self._take_out(session)
-        self.revision += 1
-        stone = Tombstone(owner.owner_id, why, lost, now, self.revision)
-        return [
-            Drop(Kind.SESSION, session.session_id),
-            *self.tombstones.bury(session.session_id, stone),
-            TasksLost(session.session_id, why),
-            *self._bury_if_done(owner, now),
-        ]
-
-    def _bury_if_done(self, owner: Owner, now: float) -> list[Instruction]:
-        if owner.is_live or owner.is_active:
-            return []
-        return [*self.owners.bury(owner, now, self.revision), OwnerGone(owner.owner_id)]
-
-    def _touch(self, session: Session) -> None:
-        self.revision += 1
-        session.revision = self.revision

@@ -1,11 +1,13 @@
 """Bounded waits for what others do."""
 
 import asyncio
-from collections.abc import Coroutine
+import logging
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from fabric.core.errors import DeadlineError
+from fabric.core.errors import DeadlineError, FabricError
 
+_log = logging.getLogger(__name__)
 T = TypeVar("T")
 RELEASE_S = 1.0  # what a call gets to end after it was cancelled
 
@@ -45,6 +47,22 @@ async def to_the_end(call: Coroutine[Any, Any, T]) -> tuple[T, bool]:
         except asyncio.CancelledError:
             cancelled = True
     return task.result(), cancelled
+
+
+def every(interval_s: float, step: Callable[[], Coroutine[Any, Any, None]]) -> "asyncio.Task[None]":
+    """Run ``step`` again and again, ``interval_s`` seconds apart, until the task is cancelled."""
+
+    async def loop() -> None:
+        while True:
+            await asyncio.sleep(interval_s)
+            try:
+                await step()
+            except FabricError as error:
+                _log.info("sweep incomplete", extra={"reason": error.message})
+            except Exception:  # noqa: BLE001  (the sweep goes on, whatever a node does)
+                _log.exception("sweep failed")
+
+    return asyncio.get_running_loop().create_task(loop())
 
 
 def seen(task: "asyncio.Task[Any]") -> None:

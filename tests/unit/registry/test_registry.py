@@ -160,7 +160,7 @@ async def test_the_mode_changes_only_without_activity(tmp_path: Path):
     async with desk(tmp_path) as d:
         owner, other = await d.acquire("a"), await d.acquire("b")
         session_id = await d.opened(owner)
-        with pytest.raises(SandboxModeLockedError, match="read-only.*workspace-write"):
+        with pytest.raises(SandboxModeLockedError, match=r"read-only.*workspace-write"):
             await d.registry.set_mode(owner, SandboxMode.WORKSPACE_WRITE, d.rid())
         same = await d.registry.set_mode(owner, SandboxMode.READ_ONLY, d.rid())
         assert same.mode is SandboxMode.READ_ONLY
