@@ -14,12 +14,13 @@ import subprocess
 import termios
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 
 from fabric.core.settings import ReadinessSettings, ShellSettings
 from workers.readiness.choose import inspector_for
 from workers.readiness.driver import SendWatch
-from workers.readiness.tiers import Verdict
+from workers.readiness.tiers import Memory, Verdict
 from workers.terminal.dialects import BashDialect, Dialect, PlainDialect
 from workers.terminal.master import Master
 from workers.text.transcript import Transcript
@@ -45,7 +46,7 @@ def spawn_on_pty(
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
     try:
-        process = subprocess.Popen(  # noqa: PLW1509
+        process = subprocess.Popen(
             argv, stdin=slave, stdout=slave, stderr=slave, env=env, cwd=cwd,
             start_new_session=True, preexec_fn=lead,
         )  # fmt: skip
@@ -98,8 +99,7 @@ class BareTerminal:
         )
         self.raw = bytearray()
         self.watch: SendWatch | None = None
-        self.shell_pgid: int | None = None
-        self.latest = None
+        self.memory = Memory()
         self._reaper = asyncio.get_running_loop().create_task(self._reap())
         self.master.start(self._on_data)
 
@@ -108,6 +108,8 @@ class BareTerminal:
         marks = self.transcript.feed(data)
         if self.watch is not None:
             self.watch.output(marks, self.transcript.text_since_mark)
+        else:
+            self.memory.output(marks, self.transcript.text_since_mark, self.master.line)
 
     async def _reap(self) -> None:
         loop = asyncio.get_running_loop()
@@ -148,9 +150,7 @@ class BareTerminal:
             startup=startup,
             background=background,
             timeout_s=timeout_s,
-            shell_pgid=self.shell_pgid,
-            standing=self.latest,
-            standing_text=self.transcript.text_since_mark,
+            memory=self.memory,
         )
         try:
             await self.master.write(data)
@@ -162,8 +162,6 @@ class BareTerminal:
             return Sent(shown.text, verdict, elapsed, bytes(self.raw[raw_from:]), unread)
         finally:
             self.watch = None
-            self.shell_pgid = watch.shell_pgid
-            self.latest = watch.latest_mark
             watch.close()
             capture.close()
 
@@ -192,9 +190,9 @@ class BareTerminal:
         """Every process below the program, deepest first, and the program."""
         found = [self.process.pid]
         for pid in found:
-            for path in (f"/proc/{pid}/task/{pid}/children",):
-                with contextlib.suppress(OSError), open(path) as file:
-                    found.extend(int(word) for word in file.read().split())
+            with contextlib.suppress(OSError):
+                children = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+                found.extend(int(word) for word in children.split())
         return found[::-1]
 
 

@@ -17,6 +17,7 @@ from workers.readiness.termios_view import wakes_reader
 from workers.readiness.tiers import (
     Event,
     Exited,
+    Memory,
     Output,
     ProbeAt,
     Probed,
@@ -38,9 +39,8 @@ MAX_LOOKS_AT_ONCE = 4  # then the loop gets its turn
 class SendWatch:
     """Watches one send until its verdict; create it right before the write.
 
-    ``verdict`` resolves once. ``shell_pgid`` is the shell's process group as learned so
-    far; hand it to the next watch. ``standing`` and ``standing_text`` are the latest mark
-    of the transcript and the text after it.
+    ``verdict`` resolves once. ``memory`` is one object for the life of a session; between
+    sends tell it about output (``Memory.output``), during a send tell the watch.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class SendWatch:
         dialect: Dialect,
         settings: ReadinessSettings,
         data: bytes,
+        memory: Memory | None = None,
         timeout_s: float | None = None,
         background: bool = False,
         startup: bool = False,
@@ -62,6 +63,7 @@ class SendWatch:
         self.verdict: asyncio.Future[Verdict] = self._loop.create_future()
         self._master = master
         self._inspector = inspector
+        self.memory = memory or Memory(shell_pgid, standing, standing_text, master.line)
         self._looking = False
         self._next_look: float | None = None
         self._alarm = Alarm(self._loop, self._look)
@@ -80,22 +82,15 @@ class SendWatch:
                 startup=startup,
                 timeout_s=timeout_s,
                 prompts=dialect.prompts,
-                shell_pgid=shell_pgid,
-                standing=standing,
-                standing_text=standing_text,
             ),
+            self.memory,
         )
         self._obey(self._tiers.begin())
 
     @property
     def shell_pgid(self) -> int | None:
         """The shell's own process group, once a prompt has shown it."""
-        return self._tiers.shell_pgid
-
-    @property
-    def latest_mark(self) -> MarkKind | None:
-        """The latest mark seen; hand it to the next watch as ``standing``."""
-        return self._tiers.latest_mark
+        return self.memory.shell_pgid
 
     def wrote(self) -> None:
         """Tell that every byte is written; a verdict on input is possible from now on."""
@@ -103,7 +98,7 @@ class SendWatch:
 
     def output(self, marks: Sequence[Mark], text_since_mark: str | None) -> None:
         """Tell about output, after it went into the transcript."""
-        self._feed(Output(time.monotonic(), tuple(marks), text_since_mark))
+        self._feed(Output(time.monotonic(), tuple(marks), text_since_mark, self._master.line))
 
     def exited(self) -> None:
         """Tell that the top-level process ended and its output is drained."""
@@ -147,6 +142,10 @@ class SendWatch:
                 self._feed(Probed(time.monotonic(), probe, drained))
                 if self._next_look is None or self._next_look > time.monotonic():
                     break
+        except Exception as error:  # noqa: BLE001  (a watch that cannot look must not hang)
+            if not self.verdict.done():
+                self.verdict.set_exception(error)
+            self.close()
         finally:
             self._looking = False
         if self._next_look is not None and not self.verdict.done():

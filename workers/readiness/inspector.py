@@ -9,12 +9,13 @@ class Wait:
     """A thread asleep in a call that waits for input of this session's terminal.
 
     ``switches`` counts how often the thread went to sleep by itself, so an equal count
-    means the same sleep.
+    means the same sleep. ``event_loop``: it waits for whatever comes first (epoll).
     """
 
     pid: int
     tid: int
     switches: int
+    event_loop: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,8 @@ class Probe:
 
     ``supported`` is False where exact waits cannot be seen: another platform or
     architecture, or processes this user may not inspect. ``busy`` tells that some thread
-    of the foreground group was running. ``line_editor`` tells that a reader in raw mode
+    of the foreground group was running. ``polls`` are waits with a timeout too short to
+    count by themselves. ``line_editor`` tells that a reader in raw mode
     edits lines itself. ``cost_s`` is what the look cost.
     """
 
@@ -36,6 +38,7 @@ class Probe:
     busy: bool = False
     line_editor: bool = False
     cost_s: float = 0.0
+    polls: tuple[Wait, ...] = ()
 
 
 class Inspector(Protocol):

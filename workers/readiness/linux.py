@@ -104,9 +104,10 @@ class LinuxInspector:
         group = self.foreground()
         view = read_view(self._master_fd)
         waits: list[Wait] = []
+        polls: list[Wait] = []
         names: set[str] = set()
         busy = blind = False
-        patient_read = view is None or is_patient(view.timeout_s)
+        read_timeout = view.timeout_s if view else None
         if group is not None and self._table:
             for pid, name, tty in self._members(group):
                 try:
@@ -115,11 +116,15 @@ class LinuxInspector:
                             busy = True
                             continue
                         call = parse_call(line)
-                        if call is None or not self._waits(pid, tty, call, patient_read):
+                        if call is None:
+                            continue
+                        patient = self._waits(pid, tty, call, read_timeout)
+                        if patient is None:
                             continue
                         switches = _sleeping_switches(pid, tid)
                         if switches is not None:
-                            waits.append(Wait(pid, tid, switches))
+                            loop = self._table[call.number] in _EVENT_LOOPS
+                            (waits if patient else polls).append(Wait(pid, tid, switches, loop))
                             names.add(name)
                 except PermissionError:
                     blind = True
@@ -135,6 +140,7 @@ class LinuxInspector:
             busy=busy,
             line_editor=view is not None and is_line_editor(view, frozenset(names)),
             cost_s=time.perf_counter() - started,
+            polls=tuple(polls),
         )
 
     def _members(self, group: int) -> Iterator[tuple[int, str, int]]:
@@ -165,21 +171,22 @@ class LinuxInspector:
             return _device(tty) == self._node[2]
         return (node.st_dev, node.st_ino, node.st_rdev) == self._node
 
-    def _waits(self, pid: int, tty: int, call: Call, patient_read: bool) -> bool:
-        """Tell whether the call waits, with patience, for input of this terminal."""
+    def _waits(self, pid: int, tty: int, call: Call, read_timeout: float | None) -> bool | None:
+        """Tell whether the call waits for this terminal's input with patience; None: not at all."""
         shape = self._table.get(call.number)
         if shape is None:
-            return False
+            return None
         if shape is Shape.READ:
-            return patient_read and self._is_terminal(pid, tty, signed32(call.args[0]))
+            mine = self._is_terminal(pid, tty, signed32(call.args[0]))
+            return is_patient(read_timeout) if mine else None
         memory = _Memory(pid)
         try:
             fds, timeout = _SHAPES[shape](call, memory)
         except (OSError, ValueError, OverflowError):
-            return False
+            return None
         finally:
             memory.close()
-        return is_patient(timeout) and any(self._is_terminal(pid, tty, fd) for fd in fds)
+        return is_patient(timeout) if any(self._is_terminal(pid, tty, fd) for fd in fds) else None
 
 
 class _Memory:
@@ -252,6 +259,7 @@ _SHAPES: dict[Shape, Callable[[Call, _Memory], _Found]] = {
         memory.timeout(call.args[3], 1e-9),
     ),
 }
+_EVENT_LOOPS = frozenset({Shape.EPOLL, Shape.EPOLL_TIMESPEC})
 
 
 def _text(path: str, size: int = 4096) -> str:

@@ -37,7 +37,9 @@ program could print what it read from its parent's memory); treating a short bou
 as a wait for input (a program that polls for a key while it works).
 """
 
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from fabric.core.model import Evidence, PromptKind, WaitReason
 from fabric.core.settings import ReadinessSettings
@@ -50,6 +52,9 @@ BUSY_GRACE_S = 0.05
 UNMOVED_S = 0.1
 MARKER_QUIET_S = 0.005
 MARKER_RETRY_S = 0.0002
+STILL_S = 1.0
+MAX_PROMPTS = 16
+_NUMBERS = re.compile(rb"[0-9]+")
 BACKOFF = 1.3  # so a look comes at most this much later than the moment it looks for
 BURST = 4  # pauses between looks, in looks, while backing off
 MAX_LOAD = 0.004  # of a core, once backed off
@@ -77,11 +82,15 @@ class Wrote:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Output arrived; ``marks`` in it, and the printable text after the latest mark ever."""
+    """Output arrived; ``marks`` in it, and the printable text after the latest mark ever.
+
+    ``line`` holds the raw bytes since the last line end.
+    """
 
     at: float
     marks: tuple[Mark, ...] = ()
     text_since_mark: str | None = None
+    line: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +143,49 @@ class Settle:
 Instruction = ProbeAt | TickAt | Settle
 
 
+@dataclass(slots=True)
+class Memory:
+    """What a session has learned of its programs; one object, handed to every machine.
+
+    ``shell_pgid`` is the shell's process group, shown by its first prompt. ``mark`` is the
+    latest mark ever and ``text`` what stands after it; ``line`` the unfinished line of
+    the terminal, raw. ``reader`` is the thread last proved to wait, ``prompts`` the lines
+    at which it did.
+    """
+
+    shell_pgid: int | None = None
+    mark: MarkKind | None = None
+    text: str | None = None
+    line: bytes = b""
+    reader: int | None = None
+    prompts: set[bytes] = field(default_factory=set)
+
+    def learn(self, reader: int) -> None:
+        """Remember that ``reader`` waits at the present line."""
+        if reader != self.reader or len(self.prompts) >= MAX_PROMPTS:
+            self.prompts.clear()
+        self.reader = reader
+        if self.line:
+            self.prompts.add(_uncounted(self.line))
+
+    def is_known(self, reader: int) -> bool:
+        """Tell whether ``reader`` was proved to wait at a line like the present one."""
+        return reader == self.reader and _uncounted(self.line) in self.prompts
+
+    def output(self, marks: Sequence[Mark], text_since_mark: str | None, line: bytes) -> None:
+        """Take note of output, whether or not a send is under way."""
+        if marks:
+            self.mark = marks[-1].kind
+        self.text = text_since_mark
+        self.line = line
+
+
 @dataclass(frozen=True, slots=True)
 class Start:
     """What is known when a send begins.
 
     ``before`` is the look before the write. ``can_wake`` tells that the input could end a
-    reader's wait. ``standing`` is the latest mark ever with the text after it.
+    reader's wait; ``writes`` that there is any.
     """
 
     at: float
@@ -150,29 +196,27 @@ class Start:
     startup: bool = False
     timeout_s: float | None = None
     prompts: Prompts | None = None
-    shell_pgid: int | None = None
-    standing: MarkKind | None = None
-    standing_text: str | None = None
 
 
 class Tiers:
     """The machine of one send."""
 
-    def __init__(self, settings: ReadinessSettings, start: Start) -> None:
+    def __init__(self, settings: ReadinessSettings, start: Start, memory: Memory) -> None:
         self._settings = settings
         self._start = start
-        self.shell_pgid = start.shell_pgid
+        self._memory = memory
         self.verdict: Verdict | None = None
         self._wrote_at: float | None = None
         self._last_output_at: float | None = None
-        self.latest_mark = start.standing
-        self._text = start.standing_text
         self._fresh_mark = False
         self._exit_code: int | None = None
         self._delay = settings.first_probe_s
-        self._baseline = {w.tid: w.switches for w in start.before.waits} if start.before else {}
+        before = start.before
+        seen = before.waits + before.polls if before else ()
+        self._baseline = {wait.tid: wait.switches for wait in seen}
         self._candidates: frozenset[Wait] = frozenset()
         self._candidate_at: float | None = None
+        self._still: dict[Wait, float] = {}
         self._last: Probe | None = start.before
         timeout = start.timeout_s
         if timeout is None and not start.background:
@@ -204,12 +248,11 @@ class Tiers:
 
     def _output(self, event: Output) -> list[Instruction]:
         self._last_output_at = event.at
+        self._memory.output(event.marks, event.text_since_mark, event.line)
         for mark in event.marks:
-            self.latest_mark = mark.kind
             self._fresh_mark = True
             if mark.kind is MarkKind.PROMPT:
                 self._exit_code = mark.status
-        self._text = event.text_since_mark
         self._delay = self._settings.first_probe_s
         if self._wrote_at is None:
             return []
@@ -254,14 +297,16 @@ class Tiers:
         prompts = self._start.prompts
         if prompts is None or not (self._fresh_mark or not self._start.writes):
             return False
-        if self.latest_mark is MarkKind.PROMPT:
-            return self._text == prompts.primary
-        return self.latest_mark is MarkKind.CONTINUATION and self._text == prompts.continuation
+        if self._memory.mark is MarkKind.PROMPT:
+            return self._memory.text == prompts.primary
+        return (
+            self._memory.mark is MarkKind.CONTINUATION and self._memory.text == prompts.continuation
+        )
 
     def _shell_has_terminal(self, probe: Probe) -> bool:
-        if self.shell_pgid is None:
+        if self._memory.shell_pgid is None:
             return True  # learned from the first prompt, below
-        return probe.foreground_pgid is None or probe.foreground_pgid == self.shell_pgid
+        return probe.foreground_pgid is None or probe.foreground_pgid == self._memory.shell_pgid
 
     def _judge_prompt(self, event: Probed) -> Settle | None:
         probe = event.probe
@@ -270,15 +315,20 @@ class Tiers:
                 return None
         elif event.at - (self._last_output_at or event.at) < MARKER_QUIET_S:
             return None
-        if self.shell_pgid is None:
-            self.shell_pgid = probe.foreground_pgid
+        if self._memory.shell_pgid is None:
+            self._memory.shell_pgid = probe.foreground_pgid
         return self._settle(WaitReason.STDIN_READ, Evidence.MARKER)
 
     # -- the exact tier --------------------------------------------------------
 
     def _judge_waits(self, event: Probed) -> Instruction | None:
         probe = event.probe
-        accepted = frozenset(w for w in probe.waits if self._counts(w, event.at))
+        sleeps = {*probe.waits, *probe.polls}
+        self._still = {wait: at for wait, at in self._still.items() if wait in sleeps}
+        accepted = frozenset(
+            [wait for wait in probe.waits if self._counts(wait, event.at)]
+            + [wait for wait in probe.polls if self._counts(wait, event.at, poll=True)]
+        )
         if not accepted or probe.unread:
             self._candidates, self._candidate_at = frozenset(), None
             return None
@@ -291,13 +341,27 @@ class Tiers:
         waited = event.at - self._candidate_at
         if probe.busy and waited < BUSY_GRACE_S:
             return ProbeAt(event.at + max(self._settings.first_probe_s, waited / 2))
+        self._memory.learn(min(wait.tid for wait in accepted))
         return self._settle(WaitReason.STDIN_READ, Evidence.SYSCALL)
 
-    def _counts(self, wait: Wait, at: float) -> bool:
-        before = self._baseline.get(wait.tid)
-        if before is None or wait.switches > before or not self._start.can_wake:
+    def _counts(self, wait: Wait, at: float, *, poll: bool = False) -> bool:
+        """Tell whether a sleep is new, and proves that its thread wants input."""
+        since = self._still.setdefault(wait, at)
+        if self._is_old(wait) and at - (self._wrote_at or at) < UNMOVED_S:
+            return False
+        memory = self._memory
+        if memory.is_known(wait.tid):
             return True
-        return self._wrote_at is not None and at - self._wrote_at >= UNMOVED_S
+        if poll:
+            return False
+        if wait.event_loop and wait.tid == memory.reader and memory.prompts:
+            return bool(memory.line) and at - since >= STILL_S
+        return True
+
+    def _is_old(self, wait: Wait) -> bool:
+        """Tell whether the thread slept before the write, and should not have gone on."""
+        before = self._baseline.get(wait.tid)
+        return before is not None and wait.switches <= before and self._start.can_wake
 
     # -- silence and deadlines -------------------------------------------------
 
@@ -318,7 +382,7 @@ class Tiers:
         if self._start.background:
             return since + self._settings.background_silence_s if self._is_blind() else None
         bound = self._settings.idle_silence_s
-        if self._fresh_mark and self.latest_mark is not MarkKind.COMMAND:
+        if self._fresh_mark and self._memory.mark is not MarkKind.COMMAND:
             bound += self._settings.handoff_grace_s
         return since + bound
 
@@ -370,9 +434,14 @@ class Tiers:
         last = self._last
         if reason is not WaitReason.STDIN_READ or last is None:
             return PromptKind.NONE
-        if self.shell_pgid is not None and last.foreground_pgid == self.shell_pgid:
-            if self.latest_mark is MarkKind.PROMPT:
+        if self._memory.shell_pgid is not None and last.foreground_pgid == self._memory.shell_pgid:
+            if self._memory.mark is MarkKind.PROMPT:
                 return PromptKind.SHELL
-            if self.latest_mark is MarkKind.CONTINUATION:
+            if self._memory.mark is MarkKind.CONTINUATION:
                 return PromptKind.CONTINUATION
         return kind_of(last.canonical, last.echo, line_editor=last.line_editor)
+
+
+def _uncounted(line: bytes) -> bytes:
+    """Take the numbers out of a prompt that counts its inputs."""
+    return _NUMBERS.sub(b"0", line)

@@ -32,6 +32,7 @@ from workers.readiness.termios_view import CANONICAL_LIMIT, TermiosView, longest
 
 READ_BUDGET_BYTES = 262_144  # per turn of the loop, so that a flood does not starve others
 WRITE_CHUNK_BYTES = 65_536
+LINE_BYTES = 256
 _TIOCGPTPEER = 0x5441
 _TIOCPTYGNAME = 0x40807453  # macOS
 _LAST_DRAIN_READS = 64
@@ -62,6 +63,7 @@ class Master:
         self.fd = master_fd
         self.slave_fd = open_slave(master_fd) if slave_fd is None else slave_fd
         self.bytes_read = 0
+        self.line = b""  # what came since the last line end, at most LINE_BYTES, raw
         self._stall_s = stall_s
         self._buffer = bytearray(READ_BUDGET_BYTES)
         self._view = memoryview(self._buffer)
@@ -107,8 +109,11 @@ class Master:
                 break
             filled += count
         if filled and self._on_data is not None:
+            data = bytes(self._view[:filled])
             self.bytes_read += filled
-            self._on_data(bytes(self._view[:filled]))
+            end = data.rfind(b"\n")
+            self.line = (data[end + 1 :] if end >= 0 else self.line + data)[-LINE_BYTES:]
+            self._on_data(data)
         return filled
 
     async def drain_last(self) -> None:
