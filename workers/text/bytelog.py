@@ -10,11 +10,11 @@ offset field
 8      size of the ring in bytes
 16     first: absolute offset of the oldest retained byte
 24     next: absolute offset of the byte to come
+32     where the ring begins in the file: 65536, or 4096 in a file that may not grow
 64     ledger: memory of the worker's own, up to the ring
-65536  the ring
 ====== ======================================================
 
-The byte with the absolute offset n stands at ``65536 + n % size``. Readable is
+The byte with the absolute offset n stands at ``ring + n % size``. Readable is
 ``first <= n < next``, and ``next - first <= size``.
 
 A writer may be killed between any two instructions, and its successor must not be shown
@@ -28,14 +28,17 @@ One writer at a time; a reader in the same process needs no lock.
 
 import mmap
 import os
+import struct
 import sys
 
 from fabric.core.errors import CursorExpiredError, InvalidRequestError
 
 LEDGER_AT = 64
 HEADER_BYTES = 65_536
+_SMALL_HEADER_BYTES = 4_096
+_FIELDS = struct.Struct("<5Q")
 _MAGIC = int.from_bytes(b"PTYLOG\0\1", "little")
-_SIZE, _FIRST, _NEXT = 1, 2, 3
+_SIZE, _FIRST, _NEXT, _RING = 1, 2, 3, 4
 
 
 def file_bytes(size: int) -> int:
@@ -59,26 +62,27 @@ class ByteLog:
         if size <= 0:
             raise InvalidRequestError("the byte log needs a positive size", size=size)
         present = os.fstat(fd).st_size
-        known = os.pread(fd, 16, 0) if present >= HEADER_BYTES else b""
-        magic = int.from_bytes(known[:8], "little")
+        known = os.pread(fd, LEDGER_AT, 0) if present >= _SMALL_HEADER_BYTES else b""
+        magic, kept, _, _, ring = _FIELDS.unpack(known[:40]) if known else (0, 0, 0, 0, 0)
         if magic == _MAGIC:
-            size = int.from_bytes(known[8:16], "little")
-            if not 0 < size <= present - HEADER_BYTES:
+            size = kept
+            if size <= 0 or ring < _SMALL_HEADER_BYTES or ring + size > present:
                 raise InvalidRequestError("the byte log's header is damaged", size=size)
         elif magic:
             raise InvalidRequestError("the file is not a byte log of this version")
-        elif present < file_bytes(size):
-            os.ftruncate(fd, file_bytes(size))
-        self._map = mmap.mmap(fd, file_bytes(size))
+        else:
+            ring = _make_room(fd, present, size)
+        self._map = mmap.mmap(fd, ring + size)
         self._whole = memoryview(self._map)
-        self._header = self._whole[:32].cast("Q")
-        self._ledger = self._whole[LEDGER_AT:HEADER_BYTES]
-        self._ring = self._whole[HEADER_BYTES : HEADER_BYTES + size]
+        self._header = self._whole[:LEDGER_AT].cast("Q")
+        self._ledger = self._whole[LEDGER_AT:ring]
+        self._ring = self._whole[ring : ring + size]
         self._size = size
         if magic != _MAGIC:
             self._header[_SIZE] = size
             self._header[_FIRST] = 0
             self._header[_NEXT] = 0
+            self._header[_RING] = ring
             self._header[0] = _MAGIC
 
     @property
@@ -165,6 +169,16 @@ class ByteLog:
         self._header.release()
         self._whole.release()
         self._map.close()
+
+
+def _make_room(fd: int, present: int, size: int) -> int:
+    """Let the file hold a ring of ``size`` bytes; return where the ring begins."""
+    if present >= file_bytes(size):
+        return HEADER_BYTES
+    if present >= _SMALL_HEADER_BYTES + size:  # made for this size, perhaps sealed
+        return _SMALL_HEADER_BYTES
+    os.ftruncate(fd, file_bytes(size))
+    return HEADER_BYTES
 
 
 def ledger_memory(log: ByteLog) -> memoryview:

@@ -61,11 +61,16 @@ def _boring_pattern(limit: int) -> re.Pattern[str]:
     )
 
 
-def _sequence_pattern(limit: int) -> re.Pattern[str]:
+def sequence_pattern(limit: int) -> re.Pattern[str]:
+    """Match whatever begins with an ESC, complete or not, as far as ``limit`` allows.
+
+    Groups: CSI ``params inter final``; control string ``kind body end``; other ``shift
+    escape``. A group that is None is missing: the sequence was cut or is malformed.
+    """
     n = f"{{0,{limit}}}"
     return re.compile(
         "\x1b(?:"
-        f"\\[[0-?]{n}(?P<inter>[ -/]{n})(?P<final>[@-~])?"
+        f"\\[(?P<params>[0-?]{n})(?P<inter>[ -/]{n})(?P<final>[@-~])?"
         f"|(?P<kind>[\\]PX^_k])(?P<body>[^\x07\x18\x1a\x1b\n]{n})"
         "(?P<end>[\x07\x18\x1a]|\x1b\\\\)?"
         f"|(?P<shift>[ -/]{n})(?P<escape>[0-~])?"
@@ -89,7 +94,7 @@ class Sanitizer:
         self._limit = carry
         self._boring = _boring_pattern(carry)
         self._complete = _complete_pattern(carry)
-        self._sequence = _sequence_pattern(carry)
+        self._sequence = sequence_pattern(carry)
         self._carry: list[str] = []
         self._carried = 0
 

@@ -1,0 +1,289 @@
+r"""What of a long stretch of output can still be seen on the screen.
+
+A screen that has not been looked at for a while is megabytes behind. Feeding it all
+would take seconds; most of it has scrolled away or was cleared. ``plan`` finds a place
+from which on the rest gives the same screen, by one of these arguments:
+
+- *Cleared*: home and erase (in either order, next to each other), or a reset. What was
+  shown before is gone.
+- *Scrolled away*: the end of the stretch is *flow*, text and moves within the row only,
+  and holds enough newlines. If at least rows-1 newlines of flow come before a place, the
+  cursor is on the last row there; if rows more follow, nothing from before is left. The
+  place must follow ``\r\n``, so that the column is known. A row that scrolls away is the
+  same whatever wrapped in between: wrapping only adds rows.
+- *Wrapped away*: one endless line of plain characters. Its position after any number of
+  whole rows is known, so all but the last rows can go.
+- *The alternate screen*: a stay on it that is over left nothing behind but modes.
+
+What is passed over is searched for what outlives it: modes, the scrolling region, the
+title, the choice of screen. These are applied, each as it was last.
+
+If no argument holds and the stretch is not too long, all of it is fed. Only a stretch
+above ``MAX_FEED_BYTES`` without any such place (a full-screen program that never clears)
+is shown from its last part; so is what follows bytes that the ring has lost.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import Enum, auto
+
+MAX_FEED_BYTES = 1_048_576
+_WINDOW_BYTES = 65_536
+
+_ALTERNATE = re.compile(rb"\x1b\[\?((?:[0-9]+;)*(?:47|1047|1049)(?:;[0-9]+)*)([hl])")
+_ALTERNATE_NUMBERS = frozenset({b"47", b"1047", b"1049"})
+_STATE = re.compile(
+    rb"\x1b(?:\[(?P<private>\??)(?P<numbers>[0-9;]*)(?P<onoff>[hl])"
+    rb"|\[(?P<region>[0-9;]*)r"
+    rb"|(?P<whole>\[!p|c)"
+    rb"|(?P<title>\][02];[^\x07\x18\x1a\x1b\n]{0,1024}(?:\x07|\x1b\\)))"
+)
+_LEAVES_ROW = re.compile(
+    rb"\x1b(?:\[[0-9;?]*[ABEFHJLMSTdefrsu]|\[\?(?:[0-9]+;)*6(?:;[0-9]+)*[hl]|[78DEHMc#])"
+)
+_CLEARS = (
+    b"\x1b[H\x1b[2J",
+    b"\x1b[H\x1b[J",
+    b"\x1b[H\x1b[0J",
+    b"\x1b[2J\x1b[H",
+    b"\x1b[1;1H\x1b[2J",
+    b"\x1b[1;1H\x1b[J",
+    b"\x1b[2J\x1b[1;1H",
+    b"\x1bc",
+)
+_COLOUR = re.compile(rb"\x1b\[[0-9;:]*m")
+_PRINTABLE = bytes(range(0x20, 0x7F))
+_RESTART = re.compile(rb"[\n\x1b]")
+
+
+class Origin(Enum):
+    """Where a step begins: as the screen is, or on a blank one."""
+
+    PRESENT = auto()
+    TOP = auto()
+    BOTTOM = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Feed ``data``, after blanking the screen unless ``origin`` is PRESENT."""
+
+    data: bytes
+    origin: Origin = Origin.PRESENT
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """The screen at the beginning of the stretch; ``lost``: bytes before it are missing."""
+
+    rows: int
+    cols: int
+    column: int
+    at_bottom: bool
+    scrolls_whole: bool
+    alternate: bool
+    lost: bool = False
+
+
+def plan(data: bytes, situation: Situation) -> list[Step]:
+    """Return the steps that bring the screen to the end of ``data``."""
+    if situation.lost:
+        match = _RESTART.search(data)
+        if match is not None and match.start() < 4 * _WINDOW_BYTES:
+            data = data[match.start() :]
+    elif len(data) <= 2 * situation.rows * situation.cols:
+        return [Step(data)]
+    switches = [
+        match
+        for match in _ALTERNATE.finditer(data)
+        if _ALTERNATE_NUMBERS.intersection(match[1].split(b";"))
+    ]
+    if not switches:
+        return _stretch(data, situation)
+    if any(b"1049" not in match[1] for match in switches):
+        return _bounded(data, b"", situation)  # the cursor is shared between the screens
+    return _by_screen(data, switches, situation)
+
+
+def _by_screen(data: bytes, switches: list[re.Match[bytes]], situation: Situation) -> list[Step]:
+    """Divide at the switches: finished stays on the alternate screen leave only modes."""
+    steps: list[Step] = []
+    main: list[bytes] = []
+    alternate = situation.alternate
+    begin = 0
+    entered = 0
+    for match in switches:
+        on = match[2] == b"h"
+        if on == alternate:
+            continue
+        part = data[begin : match.start()]
+        if on:
+            main.append(part)
+            entered = match.start()
+        elif begin == 0 and situation.alternate:
+            steps.append(Step(_modes(part) + b"\x1b[?1049l"))
+        else:
+            main.append(b"\x1b7" + _modes(part) + b"\x1b8" if _moves(part) else _modes(part))
+        main.append(_others(match))
+        alternate, begin = on, match.end()
+    if alternate and begin == 0:
+        return _stretch(data, situation)
+    came_back = bool(steps)
+    before = Situation(
+        situation.rows,
+        situation.cols,
+        situation.column if not came_back else -1,
+        situation.at_bottom and not came_back,
+        situation.scrolls_whole,
+        alternate=False,
+        lost=situation.lost and not came_back,
+    )
+    rest = data[begin:]
+    if not alternate:
+        main.append(rest)
+    steps += _stretch(b"".join(main), before)
+    if alternate:
+        shown = data[:entered]
+        inside = Situation(
+            situation.rows,
+            situation.cols,
+            -1,
+            at_bottom=False,
+            scrolls_whole=_region_is_whole(shown, situation),
+            alternate=True,
+        )
+        steps.append(Step(b"\x1b[?1049h"))
+        steps += _stretch(rest, inside)
+    return steps
+
+
+def _stretch(data: bytes, situation: Situation) -> list[Step]:
+    """Plan a stretch on one screen."""
+    if len(data) <= 2 * situation.rows * situation.cols and not situation.lost:
+        return [Step(data)]
+    cleared = max((data.rfind(clear) for clear in _CLEARS), default=-1)
+    if b"\x1b[?6h" in data:
+        cleared = data.rfind(b"\x1bc")
+    flow = _flow_restart(data, situation, max(cleared, 0))
+    if flow is not None:
+        start, rest = flow
+        return [Step(_modes(data[:start])), Step(rest, Origin.BOTTOM)]
+    if cleared > 0:
+        return _bounded(data[cleared:], _modes(data[:cleared]), situation)
+    return _bounded(data, b"", situation)
+
+
+def _bounded(data: bytes, modes: bytes, situation: Situation) -> list[Step]:
+    if len(data) > MAX_FEED_BYTES:
+        match = _RESTART.search(data, len(data) - MAX_FEED_BYTES)
+        start = match.start() if match is not None else len(data) - MAX_FEED_BYTES
+        return [Step(modes + _modes(data[:start])), Step(data[start:], Origin.TOP)]
+    return [Step(modes + data, Origin.TOP if situation.lost else Origin.PRESENT)]
+
+
+def _flow_restart(data: bytes, situation: Situation, least: int) -> tuple[int, bytes] | None:
+    """Find where what is left can begin on the last row: the place and what to feed there.
+
+    ``least`` is where the feeding could begin without this; a place before is no gain.
+    """
+    rows = situation.rows
+    size = _WINDOW_BYTES
+    while True:
+        base = max(least, len(data) - size)
+        window = data[base:]
+        border = 0
+        for match in _LEAVES_ROW.finditer(window):
+            border = match.end()
+        lines = window[border:].split(b"\n")
+        from_start = base == 0 and border == 0 and not situation.lost
+        bottom = situation.at_bottom and from_start
+        if base > 0 and border == 0 and len(lines) < 2 * rows + 1 and base > least:
+            if size > len(data):
+                return None
+            size *= 4
+            continue
+        break
+    if not _region_is_whole(data[: base + border], situation):
+        return None
+    long_line = _wrapped_away(lines, situation, bottom, from_start)
+    if long_line is not None:
+        return len(data), long_line
+    last = len(lines) - rows
+    for at in range(last, 0 if bottom else rows - 2, -1):
+        if lines[at - 1].endswith(b"\r"):
+            rest = b"\n".join(lines[at:])
+            return len(data) - len(rest), rest
+    return None
+
+
+def _wrapped_away(
+    lines: list[bytes], situation: Situation, bottom: bool, from_start: bool
+) -> bytes | None:
+    """Cut the last line, if it alone fills the screen more than twice."""
+    cols = situation.cols
+    screen = situation.rows * cols
+    line = lines[-1]
+    if len(line) < 3 * screen:
+        return None
+    begin = line.rfind(b"\r") + 1
+    column = 0
+    if begin == 0 and not (len(lines) > 1 and lines[-2].endswith(b"\r")):
+        if not from_start or len(lines) > 1 or situation.column < 0:
+            return None
+        column = situation.column % cols
+    plain = _COLOUR.sub(b"", line[begin:])
+    if plain.translate(None, _PRINTABLE):
+        return None
+    keep = screen + (column + len(plain)) % cols
+    if len(plain) - keep < (0 if bottom else screen) + cols:
+        return None
+    return plain[len(plain) - keep :]
+
+
+def _region_is_whole(data: bytes, situation: Situation) -> bool:
+    whole = situation.scrolls_whole
+    at = max(data.rfind(b"r"), -1)
+    last: re.Match[bytes] | None = None
+    while at >= 0:
+        begin = data.rfind(b"\x1b", 0, at)
+        if begin < 0:
+            break
+        last = _STATE.fullmatch(data, begin, at + 1)
+        if last is not None and last["region"] is not None:
+            break
+        last = None
+        at = data.rfind(b"r", 0, begin)
+    if last is None:
+        return whole
+    fields = [int(field or 0) for field in last["region"].split(b";")] + [0]
+    return fields[0] <= 1 and fields[1] in (0, situation.rows)
+
+
+def _moves(data: bytes) -> bool:
+    return b"r" in data and any(match["region"] is not None for match in _STATE.finditer(data))
+
+
+def _others(match: re.Match[bytes]) -> bytes:
+    """Return the modes that were set together with a switch of the screen."""
+    numbers = [n for n in match[1].split(b";") if n not in _ALTERNATE_NUMBERS]
+    return b"\x1b[?" + b";".join(numbers) + match[2] if numbers else b""
+
+
+def _modes(data: bytes) -> bytes:
+    """Return what of ``data`` outlives it, each thing as it was last."""
+    kept: dict[tuple[bytes, bytes], bytes] = {}
+    for match in _STATE.finditer(data):
+        if match["onoff"] is not None:
+            for number in match["numbers"].split(b";"):
+                key = (match["private"], number)
+                kept.pop(key, None)
+                if not (match["private"] and number in _ALTERNATE_NUMBERS):
+                    kept[key] = b"\x1b[" + match["private"] + number + match["onoff"]
+        elif match["whole"] is not None:
+            kept.clear()
+            kept[b"", b"!"] = b"\x1b" + match["whole"]
+        else:
+            key = (b"", b"r" if match["region"] is not None else b"title")
+            kept.pop(key, None)
+            kept[key] = match[0]
+    return b"".join(kept.values())
