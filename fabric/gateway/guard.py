@@ -247,12 +247,16 @@ class Guard:
         if not token:
             raise UnauthenticatedError(NO_OWNER)
         try:
-            claim = self._keys.tokens.verify(token)
+            try:
+                claim = self._keys.tokens.verify(token)
+            except UnknownKeyError:
+                if not self._keys.may_refresh():
+                    raise
+                await self._refresh()
+                claim = self._keys.tokens.verify(token)
         except UnknownKeyError:
-            if not self._keys.may_refresh():
-                raise
-            await self._refresh()
-            claim = self._keys.tokens.verify(token)
+            message = "the owner token was signed with an unknown key; acquire the owner again"
+            raise UnauthenticatedError(message) from None
         if claim.principal != identity.principal:
             raise PermissionDeniedError("the owner token belongs to another principal")
         return claim.caller

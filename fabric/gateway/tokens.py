@@ -32,8 +32,8 @@ MAX_REMEMBERED = 4096
 _REQUIRED = ["sub", "epoch", "prn", "agt", "exp", "aud"]
 
 
-class UnknownKeyError(UnauthenticatedError):
-    """The token was signed with a key this gateway does not have."""
+class UnknownKeyError(Exception):
+    """The token names a key this gateway does not have; the registry may have newer ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class OwnerTokens:
             kid = jwt.get_unverified_header(token).get("kid")
             key = self._keys.get(kid) if isinstance(kid, str) else None
             if key is None:
-                raise UnknownKeyError("the owner token was signed with an unknown key")
+                raise UnknownKeyError(kid)
             claims = jwt.decode(
                 token,
                 key,
