@@ -65,6 +65,7 @@ class Opening:
     why: str = ""
     host: HostName | None = None
     call: "asyncio.Task[OpenResult] | None" = None
+    asked: bool = False
     refusals: dict[HostName, FabricError] = field(default_factory=dict)
 
 
@@ -185,9 +186,10 @@ class Openings:
         try:
             return pick()
         except FabricError:
-            if opening.refusals:
-                raise _refused(opening.refusals) from None
-        # What is known of the nodes may be seconds old; ask them before saying no.
+            if opening.asked:
+                raise
+        # What is known of the nodes may be seconds old; ask them once before saying no.
+        opening.asked = True
         await self._view.refresh()
         self._check(opening)
         return pick()
