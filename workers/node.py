@@ -39,7 +39,8 @@ from fabric.core.settings import NodeSettings, WorkerSettings
 from workers import slot as files
 from workers.capacity import UNKNOWN, Capacity, read_capacity
 from workers.ending import ShimEnder, Shims, refuse_survivors
-from workers.pool import Held, Pool, SlotFactory
+from workers.held import Held, SlotFactory
+from workers.pool import OnEvent, Pool
 from workers.slot import SlotRecord
 from workers.slots import SlotState
 
@@ -52,7 +53,7 @@ class Node:
     """The node of one machine. Every method runs in one event loop.
 
     ``facts`` is what the machine is (system, architecture, sandbox kinds); ``state`` adds
-    what is left of it.
+    what is left of it. ``on_event`` is told what the workers tell, as plain data.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Node:
         clock: Clock | None = None,
         capacity: Callable[[], Capacity] = read_capacity,
         shims: Shims | None = None,
+        on_event: OnEvent = lambda session_id, event: None,
     ) -> None:
         self.host = host
         self.node_dir = node_dir
@@ -77,6 +79,7 @@ class Node:
         self._sessions: dict[SessionId, Held] = {}
         self._lost: dict[SessionId, None] = {}
         self._opening = 0
+        self._on_event = on_event
         self._draining = False
         self._sweeper: asyncio.Task[None] | None = None
         self._pool = Pool(
@@ -87,6 +90,7 @@ class Node:
             shims or ShimEnder(worker.teardown),
             clock or SystemClock(),
             self._on_lost,
+            on_event,
         )
 
     async def start(self) -> None:
@@ -313,6 +317,7 @@ class Node:
         for session_id in [key for key, value in self._sessions.items() if value is held]:
             del self._sessions[session_id]
             self._remember_lost(session_id)
+            self._on_event(session_id, {"kind": "session_lost"})
 
     def _remember_lost(self, session_id: SessionId) -> None:
         self._lost[session_id] = None

@@ -12,9 +12,8 @@ import contextlib
 import itertools
 import logging
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from fabric.core.clock import Clock
 from fabric.core.errors import (
@@ -22,13 +21,14 @@ from fabric.core.errors import (
     SpawnFailedError,
     StartupTimeoutError,
 )
-from fabric.core.ids import HostName, SlotId
+from fabric.core.ids import HostName, SessionId, SlotId
 from fabric.core.model import CloseReceipt, OpenSpec, SessionInfo
 from fabric.core.plain import from_plain
 from fabric.core.settings import NodeSettings
 from workers import slot as files
 from workers.dial import ChannelClient, ChannelClosedError
 from workers.ending import Shims
+from workers.held import Held, SlotFactory
 from workers.slot import SlotConfig, SlotRecord
 from workers.slots import Destroy, Grant, Instruction, Refuse, Slots, SlotState, Start
 
@@ -36,40 +36,8 @@ PING_TIMEOUT_S = 5.0
 GONE_TIMEOUT_S = 5.0
 FIRST_RETRY_S = 0.02
 LAST_RETRY_S = 0.25
+OnEvent = Callable[[SessionId, dict[str, Any]], None]
 _log = logging.getLogger(__name__)
-
-
-class SlotFactory(Protocol):
-    """Starts and ends worker processes."""
-
-    async def create(self, config: SlotConfig) -> None:
-        """Start a worker for the slot, or find the one it has; return when it serves.
-
-        Raises: FabricError when it does not come up.
-        """
-        ...
-
-    async def destroy(self, slot_id: SlotId) -> None:
-        """End the worker of the slot, if there is one, and do not start it again."""
-        ...
-
-
-@dataclass(slots=True, eq=False)
-class Held:
-    """One slot as the node holds it; ``spec`` and ``info`` are None while it is blank."""
-
-    config: SlotConfig
-    channel: ChannelClient | None = None
-    spec: OpenSpec | None = None
-    info: SessionInfo | None = None
-    is_ending: bool = False
-    is_recovering: bool = False
-    closing: asyncio.Task[CloseReceipt | None] | None = None
-
-    @property
-    def is_connected(self) -> bool:
-        """Tell whether the slot's worker can be called."""
-        return self.channel is not None and self.channel.is_open
 
 
 class Pool:
@@ -84,6 +52,7 @@ class Pool:
         shims: Shims,
         clock: Clock,
         on_lost: Callable[[Held], None],
+        on_event: OnEvent,
     ) -> None:
         self._host = host
         self._node_dir = node_dir
@@ -92,6 +61,7 @@ class Pool:
         self._shims = shims
         self._clock = clock
         self._on_lost = on_lost
+        self._on_event = on_event
         self.slots = Slots(
             warm=min(settings.warm_sessions, settings.max_sessions),
             max_starting=settings.max_starting,
@@ -102,6 +72,9 @@ class Pool:
         self._tickets: dict[int, asyncio.Future[Held]] = {}
         self._next_ticket = itertools.count(1)
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._followers: set[asyncio.Task[None]] = set()
+        self._refill: asyncio.TimerHandle | None = None
+        self._stopped = False
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Run work that ``stop`` and ``settled`` know about."""
@@ -117,8 +90,12 @@ class Pool:
 
     async def stop(self) -> None:
         """Let go of every slot without ending any."""
-        for task in list(self._tasks):
+        self._stopped = True
+        if self._refill is not None:
+            self._refill.cancel()
+        for task in [*self._tasks, *self._followers]:
             task.cancel()
+        await asyncio.gather(*self._followers, return_exceptions=True)
         await self.settled()
         for held in self._held.values():
             held.is_ending = True
@@ -182,8 +159,9 @@ class Pool:
             )
         fit = held.is_connected and (held.spec is not None) == published
         if not fit:
-            await self.discard(held)
+            await self.finish(held)
             return None
+        self._listen(held)
         return held if published else None
 
     async def discard(self, held: Held) -> CloseReceipt | None:
@@ -234,6 +212,19 @@ class Pool:
                 self._answer(item.ticket, self._held[item.slot_id])
             else:
                 self._refuse(item)
+        self._plan_refill()
+
+    def _plan_refill(self) -> None:
+        """Tick when the pool may be refilled; the node's sweep would be late for that."""
+        at = self.slots.refill_at
+        if at is None or self._refill is not None or self._stopped:
+            return
+        delay = max(0.0, at - self._clock.monotonic())
+        self._refill = asyncio.get_running_loop().call_later(delay, self._refill_now)
+
+    def _refill_now(self) -> None:
+        self._refill = None
+        self._perform(self.slots.tick(self._clock.monotonic()))
 
     def _answer(self, ticket: int, held: Held) -> None:
         answer = self._tickets.get(ticket)
@@ -255,7 +246,8 @@ class Pool:
             async with asyncio.timeout(self._settings.start_timeout_s):
                 await self._factory.create(config)
                 await self._connect(held)
-        except (FabricError, OSError, TimeoutError) as error:
+            self._listen(held)
+        except Exception as error:  # noqa: BLE001  (a slot must never stay "starting")
             text = str(error) or f"not up within {self._settings.start_timeout_s:g} s"
             _log.error("slot not started", extra={"slot": config.slot_id, "why": text})
             message = f"no session worker could be started on {self._host}: {text}"
@@ -288,6 +280,7 @@ class Pool:
                     async with asyncio.timeout(self._settings.start_timeout_s):
                         await attempt(held)
                         await self._ask(held)
+                    self._listen(held)
                     break
         finally:
             held.is_recovering = False
@@ -320,6 +313,20 @@ class Pool:
         session, spec = raw["session"], raw["spec"]
         held.info = None if session is None else from_plain(SessionInfo, session)
         held.spec = None if spec is None else from_plain(OpenSpec, spec)
+
+    def _listen(self, held: Held) -> None:
+        if held.channel is not None:
+            work = self._follow(held, held.channel)
+            task = asyncio.get_running_loop().create_task(work)
+            self._followers.add(task)
+            task.add_done_callback(self._followers.discard)
+
+    async def _follow(self, held: Held, channel: ChannelClient) -> None:
+        """Hand on what the worker tells, until its channel ends."""
+        with contextlib.suppress(FabricError):
+            async for event in channel.stream("events", {"since": 0}):
+                if held.spec is not None:
+                    self._on_event(held.spec.session_id, event)
 
     async def refresh(self, held: Held) -> None:
         """Bring what is known of a session up to date, as far as its worker answers."""

@@ -18,8 +18,10 @@ Rules, in order of weight:
 3. while openers wait, slots are started for them without regard to any backoff: they wait
    for an answer, and each failed start refuses one of them, so a broken node says so
    instead of hanging;
-4. the pool is refilled in the background up to ``warm``; after a failure it waits, twice
-   as long each time, since a node that cannot start workers must not burn its processor.
+4. the pool is refilled in the background up to ``warm``, a moment after a slot was taken,
+   so that starting a worker (half a second of processor time) does not slow down the very
+   open that took it; after a failure it waits, twice as long each time, since a node that
+   cannot start workers must not burn its processor.
 
 Rejected: starting one slot for each opener (a burst of 64 opens would start 64 processes
 at once), and a separate queue for cold opens (a warm slot that becomes ready first must
@@ -33,6 +35,7 @@ from enum import StrEnum
 
 from fabric.core.ids import SlotId, new_slot_id
 
+REFILL_DELAY_S = 0.2
 FIRST_BACKOFF_S = 0.5
 LAST_BACKOFF_S = 30.0
 
@@ -113,15 +116,18 @@ class Slots:
         return len(self._waiting)
 
     @property
-    def not_before(self) -> float:
-        """When the pool may be refilled again after failures, by the clock of the stimuli."""
-        return self._not_before
+    def refill_at(self) -> float | None:
+        """When a ``tick`` is worth its while, by the clock of the stimuli; None for never."""
+        short = self._target - self.count(SlotState.STARTING) - self.count(SlotState.WARM)
+        room = self._max_slots - len(self._slots)
+        return None if self._draining or min(short, room) <= 0 else self._not_before
 
     def claim(self, ticket: int, now: float) -> list[Instruction]:
         """An opener wants a slot."""
         if self._draining:
             return [Refuse(ticket, "the node is draining")]
         self._waiting[ticket] = None
+        self._not_before = max(self._not_before, now + REFILL_DELAY_S)
         return self._settle(now)
 
     def abandon(self, ticket: int, now: float) -> list[Instruction]:
@@ -134,7 +140,6 @@ class Slots:
         if self._slots.get(slot_id) is not SlotState.STARTING:
             return [Destroy(slot_id)]
         self._failures = 0
-        self._not_before = 0.0
         if self._draining:
             del self._slots[slot_id]
             return [Destroy(slot_id)]

@@ -11,10 +11,8 @@ import contextlib
 import fcntl
 import json
 import os
-import platform
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -26,6 +24,7 @@ from typing import Any
 
 import psutil
 
+from fabric.actors.labels import LABEL_HOST, PTY_RESOURCE, node_labels, this_host
 from fabric.actors.leftovers import end_slots
 from fabric.actors.names import node_dirs
 from fabric.actors.rayenv import daemon_environment
@@ -35,12 +34,9 @@ from fabric.core.errors import (
     SessionStateError,
     StartupTimeoutError,
 )
-from fabric.core.ids import HostName
 from fabric.core.settings import ClusterSettings, TeardownSettings
 
 MARK = "FABRIC_CLUSTER_MARK"
-LABEL_HOST, LABEL_OS, LABEL_ARCH = "ptyfabric.host", "ptyfabric.os", "ptyfabric.arch"
-PTY_RESOURCE = "pty"
 STARTER = "fabric.actors.raynode"
 # Left for the registry, the node actor and what Ray prestarts for the first driver.
 MIN_CPUS = 2
@@ -84,19 +80,6 @@ class Embedded:
     def is_alive(self) -> bool:
         """Tell whether the head of the cluster runs."""
         return self.starter is not None and self.starter.alive() is not None
-
-
-def this_host(settings: ClusterSettings) -> HostName:
-    """Name this machine: as set, else by its own name."""
-    return HostName(settings.host or socket.gethostname().partition(".")[0] or "localhost")
-
-
-def node_labels(host: str) -> dict[str, str]:
-    """The labels a node is placed by: host, system, architecture."""
-    system = {"Linux": "linux", "Darwin": "darwin"}.get(platform.system(), platform.system())
-    machine = platform.machine().lower()
-    arch = {"amd64": "x86_64", "aarch64": "arm64"}.get(machine, machine)
-    return {LABEL_HOST: host, LABEL_OS: system, LABEL_ARCH: arch}
 
 
 def ensure_token(path: Path) -> Path:

@@ -9,12 +9,13 @@ affinity does not survive a node that comes back under a new id. None has a
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable
 from importlib import metadata
 from typing import Any
 
-from fabric.actors.cluster import LABEL_HOST, PTY_RESOURCE
 from fabric.actors.handles import ActorHandle
+from fabric.actors.labels import LABEL_HOST, PTY_RESOURCE
 from fabric.actors.names import REGISTRY, node_name
 from fabric.actors.plan import Plan
 from fabric.actors.rayenv import ray_nodes
@@ -27,6 +28,7 @@ from fabric.core.errors import (
 from fabric.core.ids import HostName, SlotId
 from workers.slot import SlotConfig
 
+_log = logging.getLogger(__name__)
 Progress = Callable[[str], None]
 _HEAD = "node:__internal_head__"
 _LASTING: dict[str, Any] = {
@@ -147,14 +149,23 @@ class RaySlots:
         The caller bounds the wait: without room Ray would let an actor wait for ever.
         Raises: StartupTimeoutError, or what the worker raises.
         """
-        await asyncio.to_thread(self._submit, config)
+        await self._ray(self._submit, config)
         name = config.slot_id
         handle = ActorHandle(name, self._plan.namespace, self._away)
         await handle.ready(self._plan.settings.node.start_timeout_s)
 
     async def destroy(self, slot_id: SlotId) -> None:
         """End the slot's worker and forget its name, so that Ray does not start it again."""
-        await asyncio.to_thread(self._kill, slot_id)
+        await self._ray(self._kill, slot_id)
+
+    async def _ray(self, work: Callable[[Any], None], argument: object) -> None:
+        try:
+            await asyncio.to_thread(work, argument)
+        except Exception as error:
+            _log.exception("ray refused", extra={"host": self._host})
+            raise RegistryUnavailableError(
+                f"Ray on {self._host} does not do it: {type(error).__name__}", host=self._host
+            ) from error
 
     def _submit(self, config: SlotConfig) -> None:
         import ray

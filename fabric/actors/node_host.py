@@ -6,11 +6,13 @@ itself, with the same folder and the sessions in it.
 
 import asyncio
 
-from fabric.actors.cluster import LABEL_ARCH, LABEL_OS
 from fabric.actors.hosting import Hosted
+from fabric.actors.labels import LABEL_ARCH, LABEL_OS
 from fabric.actors.names import claim_node_dir, make_state_dir
 from fabric.actors.plan import Plan
 from fabric.actors.rayenv import labels_here
+from fabric.actors.remote import RemoteRegistry
+from fabric.actors.reporting import Reporter
 from fabric.core import log
 from fabric.core.ids import HostName
 from fabric.core.model import NodeState
@@ -37,6 +39,7 @@ class NodeHost(Hosted):
         settings = self._plan.settings
         log.configure(settings.log.level)
         log.node.set(self._host)
+        reporter = Reporter(self._host, RemoteRegistry(settings))
         node = Node(
             self._host,
             claim_node_dir(make_state_dir(self._plan.state_dir), self._host),
@@ -44,6 +47,7 @@ class NodeHost(Hosted):
             self._plan.worker,
             RaySlots(self._plan, self._host),
             facts=await self._facts(),
+            on_event=reporter.report,
         )
         await node.start()
         return node

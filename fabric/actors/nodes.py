@@ -3,8 +3,8 @@
 import asyncio
 import logging
 
-from fabric.actors.cluster import LABEL_ARCH, LABEL_HOST, LABEL_OS
 from fabric.actors.handles import ActorHandle
+from fabric.actors.labels import LABEL_ARCH, LABEL_HOST, LABEL_OS
 from fabric.actors.launch import start_node
 from fabric.actors.names import node_name
 from fabric.actors.plan import Plan

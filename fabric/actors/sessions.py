@@ -16,9 +16,11 @@ import asyncio
 import contextlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator
-from typing import Any, Protocol, TypeVar
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from fabric.actors.channels import Channels, Locations
+from fabric.actors.ports import PeerDialer, TaskBook, Verbs
 from fabric.core.context import from_peer
 from fabric.core.errors import (
     GatewayUnavailableError,
@@ -30,7 +32,6 @@ from fabric.core.ids import HostName, RequestId, SessionId, TaskId
 from fabric.core.model import (
     BytesPage,
     Caller,
-    Location,
     Outcome,
     ReadPage,
     ScreenSnapshot,
@@ -58,56 +59,6 @@ QUICK_S = 10.0
 WAIT_MARGIN_S = 10.0
 MAX_UNKNOWN = 4096
 _ACTIVE = (TaskState.RUNNING, TaskState.STOPPING)
-
-
-class Verbs(Protocol):
-    """One session's verbs, as ``fabric.gateway.ports.SessionsPort`` spells them."""
-
-    def __getattr__(self, name: str) -> Any:
-        """Return a verb."""
-        ...
-
-
-class PeerDialer(Protocol):
-    """The gateways of other nodes."""
-
-    async def sessions_on(self, host: HostName) -> Verbs:
-        """Return the verbs of the sessions on another node. Raises: GatewayUnavailableError."""
-        ...
-
-
-class TaskBook(Protocol):
-    """What the verbs need of the registry."""
-
-    async def locate(self, session_id: SessionId) -> Location:
-        """Say where a session is."""
-        ...
-
-    async def task_record(self, caller: Caller, task_id: TaskId) -> TaskRecord:
-        """Return one task."""
-        ...
-
-    async def task_output(
-        self, caller: Caller, task_id: TaskId, cursor: int, wait_s: float
-    ) -> TaskOutput:
-        """Return a settled task's output."""
-        ...
-
-    async def reserve_task(self, caller: Caller, session_id: SessionId, label: str) -> TaskId:
-        """Count a task that is about to start."""
-        ...
-
-    async def attach_task(self, task_id: TaskId, record: TaskRecord | None) -> TaskRecord:
-        """Show a task that has started."""
-        ...
-
-    async def forget_task(self, task_id: TaskId) -> None:
-        """Drop a task that did not start."""
-        ...
-
-    async def stop_task(self, task_id: TaskId) -> TaskRecord:
-        """Note that a task was told to end."""
-        ...
 
 
 class Sessions:
@@ -172,7 +123,7 @@ class Sessions:
 
     async def status(self, caller: Caller, session_id: SessionId) -> SessionInfo:
         """Describe the session as its worker sees it."""
-        return await self._look(SessionInfo, caller, session_id, "status", {})
+        return self._here(await self._look(SessionInfo, caller, session_id, "status", {}))
 
     async def snapshot(self, caller: Caller, session_id: SessionId) -> ScreenSnapshot:
         """Show the screen."""
@@ -183,7 +134,7 @@ class Sessions:
     ) -> SessionInfo:
         """Change the terminal's size."""
         args = {"rows": rows, "cols": cols}
-        return await self._look(SessionInfo, caller, session_id, "resize", args)
+        return self._here(await self._look(SessionInfo, caller, session_id, "resize", args))
 
     async def tail(
         self, caller: Caller, session_id: SessionId, consumer: str, lines: int
@@ -286,6 +237,10 @@ class Sessions:
         return stopped
 
     # ---- one call ---------------------------------------------------------------------
+
+    def _here(self, info: SessionInfo) -> SessionInfo:
+        """Add what a worker does not know; a peer has said it already."""
+        return info if info.host else replace(info, host=self._host)
 
     async def _look(
         self,
