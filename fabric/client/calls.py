@@ -98,9 +98,9 @@ class Calls:
         message = await self._read(_NODES, fabric_service_pb2.ListNodesRequest())
         return tuple(records.node_of(item) for item in message.nodes)
 
-    async def acquire(self, request: requests.AcquireRequest) -> tuple[OwnerGrant, str]:
+    async def acquire(self, request: records.AcquireRequest) -> tuple[OwnerGrant, str]:
         """Acquire an owner; return it with its token."""
-        message = await self._ask(_ACQUIRE, requests.acquire_message(request))
+        message = await self._ask(_ACQUIRE, records.acquire_message(request))
         return records.grant_of(message.grant), message.owner_token
 
     async def renew(self, lease_s: float | None) -> tuple[OwnerGrant, str]:

@@ -40,7 +40,7 @@ from fabric.core.model import (
 )
 from fabric.wire.metadata import caller_headers
 from fabric.wire.methods import API_MAJOR
-from fabric.wire.requests import AcquireRequest
+from fabric.wire.records import AcquireRequest
 from fabric.wire.server import ServerInfo
 
 DEFAULT_ADDRESS = "127.0.0.1:7443"

@@ -11,7 +11,7 @@ from fabric.gateway.calls import Access, Call, Kind, Route, Routes
 from fabric.gateway.limits import MODE_RANK, Limits
 from fabric.gateway.ports import RegistryPort
 from fabric.gateway.tokens import KeyRing
-from fabric.wire import records, requests
+from fabric.wire import records
 
 
 def allowed_mode(
@@ -56,7 +56,7 @@ class OwnerService:
 
     async def acquire(self, call: Call, message: pb.AcquireRequest) -> pb.AcquireResponse:
         """Make or take over an owner."""
-        request = requests.acquire_of(message)
+        request = records.acquire_of(message)
         grant = await self._registry.acquire(
             call.identity.principal,
             request.agent,
@@ -69,7 +69,7 @@ class OwnerService:
 
     async def renew(self, call: Call, message: pb.RenewRequest) -> pb.RenewResponse:
         """Extend the lease."""
-        grant = await self._registry.renew(call.caller, requests.lease_of(message))
+        grant = await self._registry.renew(call.caller, records.lease_of(message))
         return pb.RenewResponse(grant=records.grant_message(grant), owner_token=self._sign(grant))
 
     async def keep_alive(
@@ -80,7 +80,7 @@ class OwnerService:
     ) -> None:
         """Extend the lease with every message."""
         async for message in messages:
-            grant = await self._registry.renew(call.caller, requests.lease_of(message))
+            grant = await self._registry.renew(call.caller, records.lease_of(message))
             response = pb.KeepAliveResponse(
                 grant=records.grant_message(grant), owner_token=self._sign(grant)
             )
@@ -93,7 +93,7 @@ class OwnerService:
 
     async def set_mode(self, call: Call, message: pb.SetModeRequest) -> pb.SetModeResponse:
         """Change the owner's mode."""
-        mode, request_id = requests.mode_of(message)
+        mode, request_id = records.mode_of(message)
         allowed_mode(call.identity, mode, mode)
         grant = await self._registry.set_mode(call.caller, mode, request_id)
         return pb.SetModeResponse(grant=records.grant_message(grant))

@@ -1,6 +1,8 @@
 """The rules single fields of a request must keep, and the refusal of unknown ones."""
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -10,6 +12,8 @@ from fabric.wire.scalars import seconds_of
 
 MAX_ROWS_COLS = 1000
 MAX_OFFSET = 2**53  # what every language's numbers hold exactly
+P = ParamSpec("P")
+M = TypeVar("M")
 _NESTED: dict[Any, tuple[tuple[str, bool], ...]] = {}
 
 
@@ -110,3 +114,23 @@ def wait_seconds(message: Any) -> float | None:
     if seconds < 0:
         raise InvalidRequestError("wait must not be negative", field="wait")
     return seconds
+
+
+def built(function: Callable[P, M]) -> Callable[P, M]:
+    """Let a function that builds a message refuse values the message cannot hold.
+
+    Raises: InvalidRequestError.
+    """
+
+    @functools.wraps(function)
+    def build(*args: P.args, **kwargs: P.kwargs) -> M:
+        try:
+            return function(*args, **kwargs)
+        except UnicodeEncodeError as error:
+            raise InvalidRequestError(
+                f"the request holds text that is not valid Unicode: {error.object[:40]!r}"
+            ) from error
+        except (TypeError, ValueError) as error:
+            raise InvalidRequestError(f"the request holds a wrong value: {error}") from error
+
+    return build

@@ -1,9 +1,28 @@
-"""Tasks, owners and nodes as protobuf messages and back; see ``convert``."""
+"""Tasks, owners and nodes as protobuf messages and back; see ``convert`` and ``requests``."""
+
+from typing import NamedTuple
 
 from fabric.api.v1 import fabric_service_pb2, owner_service_pb2, task_service_pb2
-from fabric.core.ids import AgentId, HostName, OwnerId, Principal, SessionId, TaskId
-from fabric.core.model import NodeState, OwnerGrant, ReleaseReceipt, TaskOutput, TaskRecord
-from fabric.wire import scalars
+from fabric.core.ids import (
+    AgentId,
+    HostName,
+    OwnerId,
+    Principal,
+    RequestId,
+    SessionId,
+    TaskId,
+    parse_label,
+    parse_request_id,
+)
+from fabric.core.model import (
+    NodeState,
+    OwnerGrant,
+    ReleaseReceipt,
+    SandboxMode,
+    TaskOutput,
+    TaskRecord,
+)
+from fabric.wire import fields, scalars
 from fabric.wire.scalars import clean, clean_or_none, duration, seconds_of, timestamp, wall_of
 
 
@@ -127,3 +146,46 @@ def node_of(message: fabric_service_pb2.NodeState) -> NodeState:
         draining=message.draining,
         gateway=message.gateway if message.HasField("gateway") else None,
     )
+
+
+class AcquireRequest(NamedTuple):
+    """A request for an owner; ``lease_s`` is in seconds, None for the default."""
+
+    request_id: RequestId
+    agent: AgentId
+    mode: SandboxMode | None
+    lease_s: float | None
+
+
+def acquire_of(message: owner_service_pb2.AcquireRequest) -> AcquireRequest:
+    """Convert a request for an owner. Raises: InvalidRequestError."""
+    return AcquireRequest(
+        parse_request_id(message.request_id),
+        AgentId(parse_label(message.agent, "agent")),
+        scalars.SANDBOX_MODE.maybe(message.mode, "mode"),
+        fields.positive_seconds(message, "lease"),
+    )
+
+
+@fields.built
+def acquire_message(request: AcquireRequest) -> owner_service_pb2.AcquireRequest:
+    """Convert a request for an owner. Raises: InvalidRequestError."""
+    return owner_service_pb2.AcquireRequest(
+        request_id=request.request_id,
+        agent=request.agent,
+        mode=None if request.mode is None else scalars.SANDBOX_MODE.numbers[request.mode],
+        lease=duration(request.lease_s),
+    )
+
+
+def lease_of(
+    message: owner_service_pb2.RenewRequest | owner_service_pb2.KeepAliveRequest,
+) -> float | None:
+    """Return the wanted lease in seconds. Raises: InvalidRequestError."""
+    return fields.positive_seconds(message, "lease")
+
+
+def mode_of(message: owner_service_pb2.SetModeRequest) -> tuple[SandboxMode, RequestId]:
+    """Convert a change of mode. Raises: InvalidRequestError."""
+    mode = scalars.SANDBOX_MODE.stated(message.mode, "mode")
+    return mode, parse_request_id(message.request_id)

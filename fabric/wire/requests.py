@@ -11,24 +11,21 @@ ignored, since ignoring it would do something else than what was asked.
 from typing import NamedTuple
 
 from fabric.api.v1 import (
-    owner_service_pb2,
     pty_service_pb2,
     task_service_pb2,
     terminal_service_pb2,
 )
 from fabric.core.errors import InvalidRequestError
 from fabric.core.ids import (
-    AgentId,
     HostName,
     RequestId,
     SessionId,
     TaskId,
-    parse_label,
     parse_request_id,
     parse_session_id,
     parse_task_id,
 )
-from fabric.core.model import OpenRequest, SandboxMode, SendRequest, SignalName, WaitCondition
+from fabric.core.model import OpenRequest, SendRequest, SignalName, WaitCondition
 from fabric.wire import fields, scalars
 from fabric.wire.scalars import duration
 
@@ -38,6 +35,7 @@ DEFAULT_TAIL_LINES = 200
 MAX_CONSUMER_CHARS = 128
 
 
+@fields.built
 def open_message(request: OpenRequest) -> terminal_service_pb2.OpenRequest:
     """Convert a request to open. Raises: InvalidRequestError."""
     return terminal_service_pb2.OpenRequest(
@@ -91,6 +89,7 @@ def _command(message: terminal_service_pb2.OpenRequest) -> str | None:
     return fields.plain_text(message.command, "command")
 
 
+@fields.built
 def send_message(session_id: SessionId, request: SendRequest) -> terminal_service_pb2.SendRequest:
     """Convert a send. Raises: InvalidRequestError."""
     return terminal_service_pb2.SendRequest(
@@ -112,6 +111,7 @@ def send_of(message: terminal_service_pb2.SendRequest) -> tuple[SessionId, SendR
     )
 
 
+@fields.built
 def start_message(session_id: SessionId, request: SendRequest) -> task_service_pb2.StartTaskRequest:
     """Convert a background send."""
     return task_service_pb2.StartTaskRequest(
@@ -132,6 +132,7 @@ def start_of(message: task_service_pb2.StartTaskRequest) -> tuple[SessionId, Sen
     )
 
 
+@fields.built
 def read_message(
     session_id: SessionId, offset: int, count: int | None
 ) -> terminal_service_pb2.ReadRequest:
@@ -153,6 +154,7 @@ def read_of(message: terminal_service_pb2.ReadRequest) -> tuple[SessionId, int, 
     )
 
 
+@fields.built
 def signal_message(
     session_id: SessionId, name: SignalName, request_id: RequestId
 ) -> terminal_service_pb2.SignalRequest:
@@ -182,6 +184,7 @@ def resize_of(message: terminal_service_pb2.ResizeRequest) -> tuple[SessionId, i
     )
 
 
+@fields.built
 def resize_message(
     session_id: SessionId, rows: int, cols: int, request_id: RequestId
 ) -> terminal_service_pb2.ResizeRequest:
@@ -194,6 +197,7 @@ def resize_message(
     )
 
 
+@fields.built
 def wait_message(
     session_id: SessionId, condition: WaitCondition, timeout_s: float | None
 ) -> terminal_service_pb2.WaitForRequest:
@@ -247,6 +251,7 @@ def bytes_of(message: pty_service_pb2.ReadBytesRequest) -> BytesRequest:
     )
 
 
+@fields.built
 def bytes_message(
     session_id: SessionId, offset: int, max_bytes: int | None, wait_s: float | None
 ) -> pty_service_pb2.ReadBytesRequest:
@@ -269,6 +274,7 @@ def tail_of(message: pty_service_pb2.TailRequest) -> tuple[SessionId, str, int]:
     return session_id, message.consumer, fields.checked_count(message, "lines", DEFAULT_TAIL_LINES)
 
 
+@fields.built
 def tail_message(
     session_id: SessionId, consumer: str, lines: int | None
 ) -> pty_service_pb2.TailRequest:
@@ -284,6 +290,7 @@ def follow_of(message: pty_service_pb2.FollowRequest) -> tuple[SessionId, int | 
     return session_id, fields.checked_offset(message.offset) if message.HasField("offset") else None
 
 
+@fields.built
 def follow_message(session_id: SessionId, offset: int | None) -> pty_service_pb2.FollowRequest:
     """Convert a request for a stream. Raises: InvalidRequestError."""
     return pty_service_pb2.FollowRequest(
@@ -297,6 +304,7 @@ def output_of(message: task_service_pb2.TaskOutputRequest) -> tuple[TaskId, int,
     return task_id, fields.checked_offset(message.cursor, "cursor"), fields.wait_seconds(message)
 
 
+@fields.built
 def output_message(
     task_id: TaskId, cursor: int, wait_s: float | None
 ) -> task_service_pb2.TaskOutputRequest:
@@ -304,45 +312,3 @@ def output_message(
     return task_service_pb2.TaskOutputRequest(
         task_id=task_id, cursor=fields.fitting(cursor, "cursor"), wait=duration(wait_s)
     )
-
-
-class AcquireRequest(NamedTuple):
-    """A request for an owner; ``lease_s`` is in seconds, None for the default."""
-
-    request_id: RequestId
-    agent: AgentId
-    mode: SandboxMode | None
-    lease_s: float | None
-
-
-def acquire_of(message: owner_service_pb2.AcquireRequest) -> AcquireRequest:
-    """Convert a request for an owner. Raises: InvalidRequestError."""
-    return AcquireRequest(
-        parse_request_id(message.request_id),
-        AgentId(parse_label(message.agent, "agent")),
-        scalars.SANDBOX_MODE.maybe(message.mode, "mode"),
-        fields.positive_seconds(message, "lease"),
-    )
-
-
-def acquire_message(request: AcquireRequest) -> owner_service_pb2.AcquireRequest:
-    """Convert a request for an owner. Raises: InvalidRequestError."""
-    return owner_service_pb2.AcquireRequest(
-        request_id=request.request_id,
-        agent=request.agent,
-        mode=None if request.mode is None else scalars.SANDBOX_MODE.numbers[request.mode],
-        lease=duration(request.lease_s),
-    )
-
-
-def lease_of(
-    message: owner_service_pb2.RenewRequest | owner_service_pb2.KeepAliveRequest,
-) -> float | None:
-    """Return the wanted lease in seconds. Raises: InvalidRequestError."""
-    return fields.positive_seconds(message, "lease")
-
-
-def mode_of(message: owner_service_pb2.SetModeRequest) -> tuple[SandboxMode, RequestId]:
-    """Convert a change of mode. Raises: InvalidRequestError."""
-    mode = scalars.SANDBOX_MODE.stated(message.mode, "mode")
-    return mode, parse_request_id(message.request_id)
