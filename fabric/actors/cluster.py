@@ -109,6 +109,12 @@ def read(state_dir: Path) -> Embedded | None:
         ) from error
 
 
+def token_for(state_dir: Path, address: str) -> str:
+    """Return the token file of the embedded cluster at ``address``, "" for any other cluster."""
+    cluster = read(state_dir)
+    return cluster.token_file if cluster is not None and cluster.address == address else ""
+
+
 def start(
     settings: ClusterSettings,
     state_dir: Path,
