@@ -83,8 +83,7 @@ class Server:
             self._timers()
             self._tidy()
         for peer in self._peers.values():
-            peer.finish()
-            peer.close()
+            peer.flush()  # closed by the exit, after the socket's file is gone
 
     # -- time -----------------------------------------------------------------------
 

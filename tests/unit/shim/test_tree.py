@@ -18,7 +18,7 @@ def test_stat_is_read_whatever_the_name(name):
 
 @pytest.mark.parametrize("line", ["", "77", "77 (bash)", "77 (bash) S 70", "x (bash) " + "1 " * 30])
 def test_malformed_stat_is_an_error(line):
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"malformed|invalid literal"):
         parse_stat(line)
 
 
