@@ -75,8 +75,8 @@ class Journal:
     def compact(self) -> None:
         """Fold the write-ahead file in and give free pages back."""
         with contextlib.suppress(sqlite3.Error):
-            self._db.execute("PRAGMA incremental_vacuum").fetchall()
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            # A script: ``execute`` stops after the first freed page.
+            self._db.executescript("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE);")
 
     def close(self) -> None:
         """Compact and close; may be called twice."""
@@ -126,7 +126,7 @@ class Journal:
         for kind in Kind:
             db.execute(
                 f"CREATE TABLE IF NOT EXISTS {kind.value}"
-                " (key TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID"
+                " (key TEXT PRIMARY KEY, body TEXT NOT NULL)"
             )
         db.execute(f"PRAGMA user_version={VERSION}")
         db.execute(f"PRAGMA application_id={APPLICATION_ID}")

@@ -344,9 +344,7 @@ async def test_a_node_that_cannot_confine_is_refused(tmp_path: Path):
     nodes = FakeNodes(node_state("n1", sandbox_kinds=()))
     async with desk(tmp_path, nodes) as d:
         owner = await d.acquire(mode=CONFINED)
-        with pytest.raises(
-            SandboxUnavailableError, match=r"workspace.*n1 cannot.*bubblewrap"
-        ):
+        with pytest.raises(SandboxUnavailableError, match=r"workspace.*n1 cannot.*bubblewrap"):
             await d.open(owner)
         await d.registry.set_mode(owner, SandboxMode.DANGER_FULL_ACCESS, d.rid())
         await d.open(owner)
