@@ -12,8 +12,8 @@ that, ``ttyname`` finds it and it can be opened; ``/dev/tty`` works as everywher
 
 ``/run`` is hidden except for what name resolution and some distributions need: it holds the
 sockets of the machine's daemons (containers, service manager, user buses), each of them a way
-to have something done outside. Elsewhere the listening sockets known at the start are masked
-one by one.
+to have something done outside. Elsewhere the sockets known at the start are covered one by
+one, before bubblewrap runs (``workers.shim.confine``): it would fail on one that has gone.
 
 A confined root owns the device nodes and ``/proc`` entries it can see, and an owner may change
 modes without any capability: there ``/proc`` is read-only and the nodes are made read-only

@@ -125,16 +125,17 @@ class _Start:
             )
         as_root = self.account.uid == 0
         own = policy.workspace_root if policy.mode is SandboxMode.WORKSPACE_WRITE else None
-        sockets = (
+        covered = [*masks.of(secret), *((own,) if own else ())]
+        sockets = [
             path
             for path in masks.listening_sockets()
-            if bubblewrap.is_visible(path, policy) and not (own and is_below(path, own))
-        )
-        masked = masks.outermost((*secret, *masks.existing(sockets, self.account)))
+            if bubblewrap.is_visible(path, policy)
+            and not any(is_below(path, folder) for folder in covered)
+        ]
         prefix = bubblewrap.arguments(
             self.binary or "",
             dataclasses.replace(policy, cwd=real),
-            masked,
+            secret,
             as_root=as_root,
             has_run=os.path.isdir("/run"),  # noqa: PTH112
         )
@@ -143,6 +144,7 @@ class _Start:
         workspace = policy.workspace
         steps: dict[str, Any] = {
             "devices": _nodes() if as_root else [],
+            "sockets": sockets,
             "open": [
                 [workspace.path, workspace.device, workspace.inode, bubblewrap.WORKSPACE_FD]
             ] if bubblewrap.binds_workspace(policy) else [],
@@ -153,7 +155,7 @@ class _Start:
 
     def by_landlock(self, secret: tuple[masks.Mask, ...]) -> Launch:
         policy, node = self.policy, self.node
-        masked = tuple(path for path, _ in secret)
+        masked = masks.of(secret)
         writes = policy.mode is SandboxMode.WORKSPACE_WRITE
         temporary = folder_at(TEMPORARY) if landlock.may_write_temporary(masked) else None
         if writes:
@@ -176,7 +178,7 @@ class _Start:
     def by_seatbelt(self, secret: tuple[masks.Mask, ...]) -> Launch:
         if not self.node.seatbelt:
             raise self.refusal(self.node.failure)
-        masked = tuple(path for path, _ in secret)
+        masked = masks.of(secret)
         found = [folder_at(path) for path in (TEMPORARY, self.env.get("TMPDIR", "")) if path]
         temporary = [folder.path for folder in found if folder is not None]
         argv = seatbelt.wrap(self.policy, self.argv, masked, temporary)

@@ -61,6 +61,11 @@ def _is_socket(path: str) -> bool:
         return False
 
 
+def of(masks: Iterable[Mask]) -> tuple[str, ...]:
+    """List the paths of masks."""
+    return tuple(path for path, _ in masks)
+
+
 def outermost(masks: Iterable[Mask]) -> tuple[Mask, ...]:
     """Keep each mask once and none that lies in another, outer ones first."""
     kept: list[Mask] = []

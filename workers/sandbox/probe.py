@@ -6,6 +6,7 @@ bad, is kept for the life of the process; it does not change without a change of
 """
 
 import asyncio
+import base64
 import functools
 import os
 import platform
@@ -121,15 +122,10 @@ class _Trials:
         self._node, self._folder, self._timeout_s = node, folder, timeout_s
 
     def verdict(self) -> NodeConfinement:
-        supported = seccomp.is_supported(self._node.machine)
-        node = replace(self._node, filtered=supported, can_mount=_can_mount())
+        node = replace(self._node, filtered=self._filters_work(), can_mount=_can_mount())
         abi = landlock.kernel_abi()
         failures: list[str] = []
         binary = self._first_working(replace(node, landlock_abi=abi), failures)
-        if binary is None and node.filtered:  # a kernel without filters is no reason to refuse
-            node = replace(node, filtered=False)
-            binary = self._first_working(replace(node, landlock_abi=abi), failures)
-            node = replace(node, filtered=binary is None)
         tried = replace(node, landlock_abi=abi, bubblewrap=binary)
         if abi and self._trial(replace(tried, bubblewrap=None)) is not None:
             tried = replace(tried, landlock_abi=0)
@@ -139,6 +135,28 @@ class _Trials:
             tried = replace(tried, bubblewrap_switched=self._switched(tried))
         failure = "; ".join(failures) if not tried.bubblewrap else ""
         return replace(tried, failure=failure)
+
+    def _filters_work(self) -> bool:
+        """Try the filter by itself, so that no other failure is taken for its own."""
+        from workers.sandbox import confine
+
+        machine = self._node.machine
+        if not seccomp.is_supported(machine):
+            return False
+        program = seccomp.program(machine, seccomp.common_rules(), companion=True)
+        steps = {"no_new_privs": True, "seccomp": base64.b64encode(program).decode("ascii")}
+        command = applier.command(confine.serialise(steps), ("/bin/sh", "-c", ":"))
+        try:
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=self._timeout_s,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return False
+        return done.returncode == 0
 
     def _first_working(self, node: NodeConfinement, failures: list[str]) -> str | None:
         found = bubblewrap.binaries()

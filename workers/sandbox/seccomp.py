@@ -39,6 +39,10 @@ _KEYRINGS = ("keyctl", "add_key", "request_key")
 _RINGS = ("io_uring_setup", "io_uring_enter", "io_uring_register")
 _SHARED_MEMORY = ("shmget", "shmat", "shmctl", "msgget", "msgsnd", "msgctl", "semget", "semctl")
 
+# (call, argument, the one value that names nobody else): without a PID namespace these reach any
+# process of the same uid, and a CPU limit of one second is as good as a kill.
+_OTHERS = (("prlimit64", 0, 0), ("setpriority", 0, 0), ("setpriority", 1, 0))
+
 _NEW = {  # numbers given out since 5.1 are the same everywhere
     "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427,
     "fchmodat2": 452, "setxattrat": 463, "removexattrat": 466, "file_setattr": 469,
@@ -49,14 +53,14 @@ _X86_64 = _NEW | {
     "futimesat": 261, "setxattr": 188, "lsetxattr": 189, "fsetxattr": 190, "removexattr": 197,
     "lremovexattr": 198, "fremovexattr": 199, "keyctl": 250, "add_key": 248, "request_key": 249,
     "shmget": 29, "shmat": 30, "shmctl": 31, "msgget": 68, "msgsnd": 69, "msgctl": 71,
-    "semget": 64, "semctl": 66,
+    "semget": 64, "semctl": 66, "prlimit64": 302, "setpriority": 141,
 }  # fmt: skip
 _AARCH64 = _NEW | {
     "ioctl": 29, "socket": 198, "fchmod": 52, "fchmodat": 53, "fchown": 55, "fchownat": 54,
     "utimensat": 88, "setxattr": 5, "lsetxattr": 6, "fsetxattr": 7, "removexattr": 14,
     "lremovexattr": 15, "fremovexattr": 16, "keyctl": 219, "add_key": 217, "request_key": 218,
     "shmget": 194, "shmat": 196, "shmctl": 195, "msgget": 186, "msgsnd": 189, "msgctl": 187,
-    "semget": 190, "semctl": 191,
+    "semget": 190, "semctl": 191, "prlimit64": 261, "setpriority": 140,
 }  # fmt: skip
 _I386 = {"ioctl": 54, "keyctl": 288, "add_key": 286, "request_key": 287}
 _ARM = {"ioctl": 54, "keyctl": 311, "add_key": 309, "request_key": 310}
@@ -98,6 +102,8 @@ def common_rules() -> tuple[Rule, ...]:
 def landlock_rules(*, read_only: bool, network: bool) -> tuple[Rule, ...]:
     """List what a session without namespaces is refused besides."""
     rules = [Rule(call, errno.EPERM) for call in _RINGS]
+    for call, argument, nobody in _OTHERS:
+        rules.append(Rule(call, errno.EPERM, argument=argument, value=nobody, unless=True))
     if read_only:
         rules += [Rule(call, errno.EROFS) for call in _METADATA]
         for request in (FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR):

@@ -4,12 +4,16 @@ Standard library only, since it runs inside the small shim. The plan is decided 
 (``workers.sandbox``); here it is only carried out, in an order that matters:
 
 1. join the session's cgroup, so that no instruction of the program runs outside it;
-2. make the host's device nodes read-only in a mount namespace of our own (root only: an
-   owner may change the mode of a node it owns, also through a bind mount);
+2. in a mount namespace of our own: make the host's device nodes read-only (root only: an
+   owner may change the mode of a node it owns, also through a bind mount) and cover sockets
+   (one that has gone meanwhile is skipped, which no sandbox program would forgive);
 3. open the workspace and compare it with what was checked, so that a folder swapped for a
    link in between is refused; the descriptor stays open for the sandbox program;
 4. take a fresh session keyring; give up capabilities; forbid gaining any;
 5. Landlock; seccomp last, since it may forbid what the steps before need.
+
+Steps 1 and 2 need the service's own rights: where the program gets another uid, call
+``prepare`` before the switch and ``apply`` after it.
 
 Any failure raises, and the caller must not start the program then. The process is changed
 for good, so this must never run in a process that is to be used for anything else.
@@ -31,7 +35,7 @@ VERSION = 1
 
 _MS_RDONLY, _MS_NOSUID, _MS_REMOUNT, _MS_BIND = 0x1, 0x2, 0x20, 0x1000
 _MS_REC, _MS_SLAVE = 0x4000, 0x80000
-_CLONE_NEWNS = 0x00020000
+_CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000
 _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 24, 38, 47, 4
 _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
 _CAPABILITY_VERSION_3 = 0x20080522
@@ -45,6 +49,7 @@ _O_PATH = getattr(os, "O_PATH", 0)
 _DEFAULTS: dict[str, Any] = {
     "cgroup": None,
     "devices": [],
+    "sockets": [],
     "open": [],
     "keyring": None,
     "drop_caps": False,
@@ -98,19 +103,17 @@ class _Kernel:
         self._check("capset", int(self._libc.capset(header, data)))
 
 
-def apply(plan: bytes, *, joined: bool = False) -> None:
+def apply(plan: bytes, *, prepared: bool = False) -> None:
     """Carry out a plan on the calling process.
 
-    ``joined`` says that ``join`` was called already, before the switch to another uid.
+    ``prepared`` says that ``prepare`` was called already, before the switch to another uid.
 
     Raises: ConfineError naming the step, OSError, ValueError for a plan not understood.
     """
     steps = _read(plan)
     kernel = _Kernel()
-    if not joined:
-        _join(steps)
-    if steps["devices"]:
-        _protect_devices(kernel, steps["devices"])
+    if not prepared:
+        _prepare(kernel, steps)
     for path, device, inode, number in steps["open"]:
         _open_at(path, device, inode, number)
     if steps["keyring"]:
@@ -125,12 +128,21 @@ def apply(plan: bytes, *, joined: bool = False) -> None:
         _seccomp(kernel, base64.b64decode(steps["seccomp"], validate=True))
 
 
-def join(plan: bytes) -> None:
-    """Carry out only the step that needs the service's own uid: join the session's cgroup.
+def prepare(plan: bytes) -> None:
+    """Carry out the steps that need the service's own rights: its cgroup and its mounts.
 
-    Raises: OSError, ValueError for a plan not understood.
+    Raises: ConfineError naming the step, OSError, ValueError for a plan not understood.
     """
-    _join(_read(plan))
+    _prepare(_Kernel(), _read(plan))
+
+
+def _prepare(kernel: _Kernel, steps: dict[str, Any]) -> None:
+    if steps["cgroup"]:
+        _write(steps["cgroup"], b"0")
+    if steps["devices"] or steps["sockets"]:
+        _own_mounts(kernel)
+        _protect_devices(kernel, steps["devices"])
+        _cover_sockets(kernel, steps["sockets"])
 
 
 def _read(plan: bytes) -> dict[str, Any]:
@@ -143,19 +155,41 @@ def _read(plan: bytes) -> dict[str, Any]:
     return {**_DEFAULTS, **steps}
 
 
-def _join(steps: dict[str, Any]) -> None:
-    if not steps["cgroup"]:
-        return
-    descriptor = os.open(steps["cgroup"], os.O_WRONLY | os.O_CLOEXEC)
+def _write(path: str, data: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
-        os.write(descriptor, b"0")
+        os.write(descriptor, data)
     finally:
         os.close(descriptor)
 
 
-def _protect_devices(kernel: _Kernel, paths: list[str]) -> None:
-    kernel.unshare(_CLONE_NEWNS)
+def _own_mounts(kernel: _Kernel) -> None:
+    """Enter a mount namespace of our own, as root or as an ordinary user."""
+    uid, gid = os.geteuid(), os.getegid()
+    if uid == 0:
+        kernel.unshare(_CLONE_NEWNS)
+    else:
+        kernel.unshare(_CLONE_NEWUSER | _CLONE_NEWNS)
+        for name, text in (
+            ("setgroups", "deny"),
+            ("uid_map", f"{uid} {uid} 1"),
+            ("gid_map", f"{gid} {gid} 1"),
+        ):
+            _write(f"/proc/self/{name}", text.encode())
     kernel.mount("none", "/", _MS_REC | _MS_SLAVE)
+
+
+def _cover_sockets(kernel: _Kernel, paths: list[str]) -> None:
+    for path in paths:
+        try:
+            kernel.mount("/dev/null", path, _MS_BIND)
+        except ConfineError as error:
+            # Gone, or in a folder we may not enter: then it cannot be reached either.
+            if error.number not in (errno.ENOENT, errno.ENOTDIR, errno.EACCES):
+                raise
+
+
+def _protect_devices(kernel: _Kernel, paths: list[str]) -> None:
     for path in paths:
         kernel.mount(path, path, _MS_BIND)
         kernel.mount("none", path, _MS_BIND | _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID)
@@ -273,13 +307,15 @@ def command(
 
 def main(arguments: list[str]) -> None:
     """Carry out the plan and become the command; never returns."""
-    plan, account, *argv = arguments
+    text, account, *argv = arguments
+    plan = text.encode("ascii")
+    prepare(plan)
     if account != "-":
         uid, gid = map(int, account.split(":"))
         os.setgroups([])
         os.setresgid(gid, gid, gid)
         os.setresuid(uid, uid, uid)
-    apply(plan.encode("ascii"))
+    apply(plan, prepared=True)
     os.execvpe(argv[0], argv, os.environ)  # noqa: S606
 
 

@@ -166,13 +166,14 @@ def test_a_working_folder_that_would_not_be_there_is_refused(workspace, tmp_path
 def test_sockets_known_at_the_start_are_masked_but_for_those_of_the_workspace(
     workspace, tmp_path, monkeypatch
 ):
-    inside, outside = workspace / "s", tmp_path / "s"
-    inside.touch()
-    outside.touch()
-    monkeypatch.setattr(masks, "listening_sockets", lambda: (str(inside), str(outside)))
-    assert str(outside) in launched(workspace).argv
-    assert str(inside) in launched(workspace).argv
-    assert str(inside) not in launched(workspace, mode=WRITE).argv
+    inside, masked = str(workspace / "s"), str(tmp_path / "state" / "s")
+    outside = "/var/lib/other.sock"
+    (tmp_path / "state").mkdir()
+    found = (inside, outside, masked, "/run/docker.sock")
+    monkeypatch.setattr(masks, "listening_sockets", lambda: found)
+    secrets = [str(tmp_path / "state")]
+    assert steps(launched(workspace, masked=secrets))["sockets"] == [inside, outside]
+    assert steps(launched(workspace, masked=secrets, mode=WRITE))["sockets"] == [outside]
 
 
 def test_a_temporary_folder_that_cannot_be_written_is_dropped(workspace):

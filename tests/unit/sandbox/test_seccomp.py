@@ -112,3 +112,14 @@ def test_jumps_stay_in_reach():
         for read_only in (True, False):
             rules = common_rules() + landlock_rules(read_only=read_only, network=False)
             assert len(program(machine, rules, companion=False)) // 8 < 4096
+
+
+def test_other_processes_keep_their_limits_and_priorities():
+    for number, own, others in (
+        (302, (0, 7), (5, 7)),
+        (141, (0, 0), (0, 5)),
+        (141, (0, 0), (2, 0)),
+    ):
+        assert run(OFFLINE, X86_64, number, *own) == 0
+        assert run(OFFLINE, X86_64, number, *others) == errno.EPERM
+        assert run(COMMON, X86_64, number, *others) == 0  # a PID namespace does it
