@@ -4,10 +4,12 @@ import asyncio
 import re
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from tests.support.cases import Case, resolve, text_of, with_index
 from tests.support.eventually import pause, scaled
+from tests.support.leaks import descendants
 
 
 @dataclass
@@ -21,6 +23,7 @@ class StepResult:
     signal: str | None = None
     error: str | None = None  # a reason
     truncated: bool = False
+    dropped: int = 0
     line_begin: int = 0
     line_end: int = 0
     survivors: list[str] = field(default_factory=list)
@@ -136,6 +139,11 @@ class CaseRun:
         out, _err = await process.communicate()
         return StepResult(text=out.decode(errors="replace"), exit_code=process.returncode)
 
+    async def _harness_count(self, args: dict[str, Any], _: Any) -> StepResult:
+        """Count the programs of this name below the test run, warm pools and all."""
+        programs = [item.name.split()[0] for item in descendants() if item.name]
+        return StepResult(text=str(sum(Path(name).name == args["name"] for name in programs)))
+
     async def _harness_loop(self, args: dict[str, Any], _: Any) -> StepResult:
         for index in range(args["n"]):
             prefix = f"loop{index}."
@@ -201,11 +209,11 @@ def _has_sequence(result: StepResult, wanted: list[str], _: Any) -> bool:
 
 
 def _is_contiguous(result: StepResult, newer: Any, results: dict[str, StepResult]) -> bool:
-    """This page ends where the newer one begins, and no numbered line is lost or doubled."""
+    """Counted back from the newest line, this page begins where the newer one ends."""
     after = results[str(newer)]
     numbers = [int(found) for found in re.findall(r"\bL(\d+)\b", result.text + "\n" + after.text)]
     in_order = numbers == list(range(numbers[0], numbers[0] + len(numbers))) if numbers else False
-    return result.line_end == after.line_begin and in_order
+    return result.line_begin == after.line_end and in_order
 
 
 def _signal_matches(result: StepResult, wanted: Any, _: Any) -> bool:
@@ -225,6 +233,7 @@ _CHECKS: dict[str, Any] = {
     "expect_exit_code": lambda r, w, _: r.exit_code == w,
     "expect_signal": _signal_matches,
     "expect_error": lambda r, w, _: (r.error is not None) == w,
+    "expect_dropped": lambda r, w, _: (r.dropped > 0) == w,
     "expect_truncated": lambda r, w, _: r.truncated == w,
     "max_seconds": lambda r, w, _: r.seconds <= scaled(w),
     "max_bytes": lambda r, w, _: len(r.text.encode()) <= w,

@@ -27,7 +27,7 @@ def test_case_is_well_formed(case):
             assert row["step"] < len(case.steps)
 
 
-PAGE = StepResult(text="L3\nL4", line_begin=2, line_end=4)
+PAGE = StepResult(text="L3\nL4", line_begin=0, line_end=2)
 KINDS = {
     "expect_contains": (["b"], StepResult(text="abc"), StepResult(text="ac")),
     "expect_not_contains": (["b"], StepResult(text="ac"), StepResult(text="abc")),
@@ -42,9 +42,10 @@ KINDS = {
     "expect_signal": ("SIGKILL", StepResult(signal="SIGKILL"), StepResult(signal="SIGTERM")),
     "expect_error": (True, StepResult(error="SEND_ACTIVE"), StepResult()),
     "expect_truncated": (True, StepResult(truncated=True), StepResult()),
+    "expect_dropped": (True, StepResult(dropped=2), StepResult()),
     "max_seconds": (1, StepResult(seconds=0.9), StepResult(seconds=1e6)),
     "max_bytes": (2, StepResult(text="é"), StepResult(text="éa")),
-    "pages_contiguous_with": (9, StepResult(text="L1\nL2", line_end=2), StepResult(text="L1")),
+    "pages_contiguous_with": (9, StepResult(text="L1\nL2", line_begin=2), StepResult(text="L1")),
     "same_as": ("9", StepResult(text=PAGE.text), StepResult(text="other")),
     "not_more_than": ("n", StepResult(text="7\n"), StepResult(text="8\n")),
     "survivors_named_by_step": (8, StepResult(), None),
@@ -74,7 +75,7 @@ def test_one_alternative_is_enough_and_none_is_a_fault():
 
 def test_a_doubled_or_lost_line_is_no_contiguous_page():
     for text in ("L1", "L1\nL2\nL2", "L2\nL1"):
-        page = StepResult(text=text, line_end=2)
+        page = StepResult(text=text, line_begin=2)
         assert check({"step": 0, "pages_contiguous_with": 9}, page, EARLIER, "0")
 
 
