@@ -180,6 +180,8 @@ class BareTerminal:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self.master.fd < 0:
+            return
         for pid in self._family():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

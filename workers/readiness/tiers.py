@@ -57,7 +57,7 @@ MAX_PROMPTS = 16
 _NUMBERS = re.compile(rb"[0-9]+")
 BACKOFF = 1.3  # so a look comes at most this much later than the moment it looks for
 BURST = 4  # pauses between looks, in looks, while backing off
-MAX_LOAD = 0.004  # of a core, once backed off
+MAX_LOAD = 0.002  # of a core for looks alone, once backed off; the loop takes as much again
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,10 +31,13 @@ How bash is controlled, by environment alone (no file, nothing typed, nothing ec
   mark stands undeclared (its length counts as width, which only makes a long line
   scroll earlier). Other terminals get the usual declaration.
 
+- Bash 5.2 loses ``PIPESTATUS`` for the whole session when a prompt command runs before
+  any other command has set it. So it begins as a plain variable, which bash leaves alone,
+  and the first PS1 turns it into an array by an assignment in an arithmetic expansion.
+
 Rejected: a marker from ``PROMPT_COMMAND`` (job notices come between it and the prompt);
 a start-up file (left behind by a crash); ``--noediting`` (command lines would be limited
-to 4095 bytes). Known limits: ``set -v`` shows the prompt function's name; bash 5.2 empties
-``PIPESTATUS`` before any prompt command, so it has to be read on the same command line.
+to 4095 bytes). Known limit: ``set -v`` shows the prompt function's name at every prompt.
 """
 
 import shlex
@@ -46,6 +49,7 @@ from fabric.core.model import OpenSpec
 from fabric.core.settings import ShellSettings
 
 ARRAY_INDEX = 99  # behind what users put into PROMPT_COMMAND
+_MAKE_ARRAY = "${BASH_VERSION:0:$((PIPESTATUS[0]=0))}"  # expands to nothing
 _HOOK = "{ __fabric_prompt || :; } >/dev/null 2>&1"
 
 
@@ -128,15 +132,24 @@ class BashDialect:
     def env(self) -> dict[str, str]:
         """Return the variables to set last; the bootstrap takes most of them away again."""
         primary, continuation, command = self._marked()
-        return terminal_env(self.session_id, self.term) | {
-            "BASH_SILENCE_DEPRECATION_WARNING": "1",
-            "HISTFILE": "",
-            "INPUTRC": "/dev/null",
-            "PS1": primary,
-            "PS2": continuation,
-            "PS0": command,
-            "PROMPT_COMMAND": self._bootstrap(),
-        }
+        if self.shell.read_startup_files:  # their commands have set PIPESTATUS
+            first = {}
+        else:
+            first = {"PIPESTATUS": "0"}
+            primary = _MAKE_ARRAY + primary
+        return (
+            terminal_env(self.session_id, self.term)
+            | first
+            | {
+                "BASH_SILENCE_DEPRECATION_WARNING": "1",
+                "HISTFILE": "",
+                "INPUTRC": "/dev/null",
+                "PS1": primary,
+                "PS2": continuation,
+                "PS0": command,
+                "PROMPT_COMMAND": self._bootstrap(),
+            }
+        )
 
     def _marked(self) -> tuple[str, str, str]:
         """Build PS1, PS2 and PS0."""
@@ -167,14 +180,14 @@ class BashDialect:
             " bind 'set disable-completion on'; bind 'set enable-bracketed-paste off';"
             " bind 'set bell-style none'; bind 'set input-meta on';"
             " bind 'set output-meta on'; bind 'set convert-meta off';"
-            " unset -v INPUTRC; stty -ixon;"
+            " unset -v INPUTRC; export -n PIPESTATUS; stty -ixon;"
             " __fabric_prompt() {"
             " builtin export -n PS0 PS1 PS2 PROMPT_COMMAND; builtin shopt -s promptvars;"
             f" {asserts} return 0; }};"
             f" {drop}"
             " if (( BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 501 ));"
             f" then PROMPT_COMMAND[{ARRAY_INDEX}]={hook}; else PROMPT_COMMAND={hook}; fi;"
-            " __fabric_up=1; __fabric_prompt; }; } >/dev/null 2>&1"
+            " export -n PS0 PS1 PS2 PROMPT_COMMAND; __fabric_up=1; }; } >/dev/null 2>&1"
         )
 
 
