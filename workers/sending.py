@@ -85,6 +85,11 @@ class Sending:
         """Tell whether a send holds the slot."""
         return self._active is not None
 
+    @property
+    def callers(self) -> int:
+        """Count who waits for the active send."""
+        return self._active.callers if self._active is not None else 0
+
     async def send(self, request: SendRequest) -> SendResult:
         """Write and wait for the verdict. Raises: SendActiveError and what begin() raises."""
         earlier = self.find(request)

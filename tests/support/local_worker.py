@@ -3,6 +3,7 @@
 import secrets
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from fabric.core.ids import new_request_id, new_session_id, new_slot_id
 from fabric.core.model import (
@@ -19,6 +20,7 @@ from fabric.core.model import (
 )
 from fabric.core.plain import from_plain, to_plain
 from fabric.core.settings import WorkerSettings
+from tests.support.eventually import eventually
 from workers.actor import SessionWorker
 from workers.dial import ChannelClient
 from workers.slot import SlotConfig
@@ -77,6 +79,34 @@ class Terminal:
 
     async def info(self):
         return from_plain(SessionInfo, await self.client.call("status", self.args()))
+
+    async def send_started(self, program=None):
+        """Wait until a send is active (and ``program`` is in the foreground)."""
+        await eventually(lambda: self.worker.session.sending.is_busy)
+        if program is not None:
+            await eventually(lambda: self._foreground() == program)
+
+    def _foreground(self):
+        group = self.worker.session.parts.inspector.foreground()
+        try:
+            return Path(f"/proc/{group}/comm").read_text().strip()
+        except OSError:
+            return None
+
+    async def slot_free(self):
+        await eventually(lambda: not self.worker.session.sending.is_busy)
+
+    async def callers(self, count):
+        await eventually(lambda: self.worker.session.sending.callers == count)
+
+    async def watched(self):
+        await eventually(lambda: len(self.worker.session.changed) > 0)
+
+    async def session_exists(self):
+        await eventually(lambda: self.worker.session is not None)
+
+    async def session_gone(self):
+        await eventually(lambda: self.worker.session is None)
 
     async def close(self):
         args = {"session_id": self.spec.session_id, "reason": "test"}
