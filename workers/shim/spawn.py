@@ -186,6 +186,11 @@ class _Prepare:
             step = "rlimits"
             for number, limit in plan.rlimits:
                 _lower(number, limit)
+            step = "confine"
+            if plan.landlock is not None:
+                from workers.shim import confine  # loaded by the parent already
+
+                confine.prepare(plan.landlock)  # needs the service's own rights
             step = "run_as"
             self._who.become()
             _die_with_parent(self._parent)  # a change of user would undo it
@@ -193,9 +198,7 @@ class _Prepare:
             os.chdir(plan.cwd)
             step = "confine"
             if plan.landlock is not None:
-                from workers.shim import confine  # loaded by the parent already
-
-                confine.apply(plan.landlock)
+                confine.apply(plan.landlock, prepared=True)
         except BaseException as error:  # noqa: BLE001  (nothing may lead to exec)
             code = error.errno if isinstance(error, OSError) else None
             reason = os.strerror(code) if code else str(error) or type(error).__name__
