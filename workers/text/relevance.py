@@ -24,7 +24,7 @@ is shown from its last part; so is what follows bytes that the ring has lost.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 MAX_FEED_BYTES = 1_048_576
@@ -35,7 +35,7 @@ _ALTERNATE_NUMBERS = frozenset({b"47", b"1047", b"1049"})
 _STATE = re.compile(
     rb"\x1b(?:\[(?P<private>\??)(?P<numbers>[0-9;]*)(?P<onoff>[hl])"
     rb"|\[(?P<region>[0-9;]*)r"
-    rb"|(?P<whole>\[!p|c)"
+    rb"|(?P<soft>\[!p)"
     rb"|(?P<title>\][02];[^\x07\x18\x1a\x1b\n]{0,1024}(?:\x07|\x1b\\)))"
 )
 _LEAVES_ROW = re.compile(
@@ -49,8 +49,10 @@ _CLEARS = (
     b"\x1b[1;1H\x1b[2J",
     b"\x1b[1;1H\x1b[J",
     b"\x1b[2J\x1b[1;1H",
-    b"\x1bc",
 )
+_NO_WRAP = b"7l"  # at least: no stretch without it turns wrapping off
+_REGION = (b"", b"r")
+_TITLE = (b"", b"title")
 _COLOUR = re.compile(rb"\x1b\[[0-9;:]*m")
 _PRINTABLE = bytes(range(0x20, 0x7F))
 _RESTART = re.compile(rb"[\n\x1b]")
@@ -82,6 +84,7 @@ class Situation:
     at_bottom: bool
     scrolls_whole: bool
     alternate: bool
+    wraps: bool = True
     lost: bool = False
 
 
@@ -93,6 +96,12 @@ def plan(data: bytes, situation: Situation) -> list[Step]:
             data = data[match.start() :]
     elif len(data) <= 2 * situation.rows * situation.cols:
         return [Step(data)]
+    reset = data.rfind(b"\x1bc")
+    if reset >= 0:
+        fresh = Situation(
+            situation.rows, situation.cols, 0, at_bottom=False, scrolls_whole=True, alternate=False
+        )
+        return [Step(b"\x1bc"), *plan(data[reset + 2 :], fresh)]
     switches = [
         match
         for match in _ALTERNATE.finditer(data)
@@ -109,9 +118,9 @@ def _by_screen(data: bytes, switches: list[re.Match[bytes]], situation: Situatio
     """Divide at the switches: finished stays on the alternate screen leave only modes."""
     steps: list[Step] = []
     main: list[bytes] = []
+    before = situation
     alternate = situation.alternate
-    begin = 0
-    entered = 0
+    begin = entered = 0
     for match in switches:
         on = match[2] == b"h"
         if on == alternate:
@@ -120,41 +129,37 @@ def _by_screen(data: bytes, switches: list[re.Match[bytes]], situation: Situatio
         if on:
             main.append(part)
             entered = match.start()
-        elif begin == 0 and situation.alternate:
+        elif begin == 0 and situation.alternate:  # where the main screen's cursor is, is unknown
             steps.append(Step(_modes(part) + b"\x1b[?1049l"))
+            before = replace(
+                situation,
+                column=-1,
+                at_bottom=False,
+                scrolls_whole=_region_is_whole(part, situation),
+                wraps=situation.wraps and _NO_WRAP not in part,
+                lost=False,
+            )
         else:
-            main.append(b"\x1b7" + _modes(part) + b"\x1b8" if _moves(part) else _modes(part))
+            main.append(_left_behind(part))
         main.append(_others(match))
         alternate, begin = on, match.end()
     if alternate and begin == 0:
         return _stretch(data, situation)
-    came_back = bool(steps)
-    before = Situation(
-        situation.rows,
-        situation.cols,
-        situation.column if not came_back else -1,
-        situation.at_bottom and not came_back,
-        situation.scrolls_whole,
-        alternate=False,
-        lost=situation.lost and not came_back,
-    )
     rest = data[begin:]
     if not alternate:
-        main.append(rest)
-    steps += _stretch(b"".join(main), before)
-    if alternate:
-        shown = data[:entered]
-        inside = Situation(
-            situation.rows,
-            situation.cols,
-            -1,
-            at_bottom=False,
-            scrolls_whole=_region_is_whole(shown, situation),
-            alternate=True,
-        )
-        steps.append(Step(b"\x1b[?1049h"))
-        steps += _stretch(rest, inside)
-    return steps
+        return [*steps, *_stretch(b"".join([*main, rest]), replace(before, alternate=False))]
+    steps += _stretch(b"".join(main), replace(before, alternate=False))
+    steps.append(Step(b"\x1b[?1049h"))
+    inside = replace(
+        before,
+        column=-1,
+        at_bottom=False,
+        scrolls_whole=_region_is_whole(data[:entered], situation),
+        wraps=situation.wraps and _NO_WRAP not in data[:entered],
+        alternate=True,
+        lost=False,
+    )
+    return steps + _stretch(rest, inside)
 
 
 def _stretch(data: bytes, situation: Situation) -> list[Step]:
@@ -162,8 +167,8 @@ def _stretch(data: bytes, situation: Situation) -> list[Step]:
     if len(data) <= 2 * situation.rows * situation.cols and not situation.lost:
         return [Step(data)]
     cleared = max((data.rfind(clear) for clear in _CLEARS), default=-1)
-    if b"\x1b[?6h" in data:
-        cleared = data.rfind(b"\x1bc")
+    if b"\x1b[?6h" in data:  # origin mode: home is not the corner
+        cleared = -1
     flow = _flow_restart(data, situation, max(cleared, 0))
     if flow is not None:
         start, rest = flow
@@ -205,7 +210,8 @@ def _flow_restart(data: bytes, situation: Situation, least: int) -> tuple[int, b
         break
     if not _region_is_whole(data[: base + border], situation):
         return None
-    long_line = _wrapped_away(lines, situation, bottom, from_start)
+    wraps = situation.wraps and _NO_WRAP not in data
+    long_line = _wrapped_away(lines, situation, bottom, from_start) if wraps else None
     if long_line is not None:
         return len(data), long_line
     last = len(lines) - rows
@@ -259,8 +265,13 @@ def _region_is_whole(data: bytes, situation: Situation) -> bool:
     return fields[0] <= 1 and fields[1] in (0, situation.rows)
 
 
-def _moves(data: bytes) -> bool:
-    return b"r" in data and any(match["region"] is not None for match in _STATE.finditer(data))
+def _left_behind(data: bytes) -> bytes:
+    """Return what a finished stay on the alternate screen leaves: no move of the cursor."""
+    kept = _last_states(data)
+    region = kept.pop(_REGION, b"")
+    if region:
+        region = b"\x1b7" + region + b"\x1b8"
+    return region + b"".join(kept.values())
 
 
 def _others(match: re.Match[bytes]) -> bytes:
@@ -270,7 +281,11 @@ def _others(match: re.Match[bytes]) -> bytes:
 
 
 def _modes(data: bytes) -> bytes:
-    """Return what of ``data`` outlives it, each thing as it was last."""
+    """Return what of ``data`` outlives it, as it was last."""
+    return b"".join(_last_states(data).values())
+
+
+def _last_states(data: bytes) -> dict[tuple[bytes, bytes], bytes]:
     kept: dict[tuple[bytes, bytes], bytes] = {}
     for match in _STATE.finditer(data):
         if match["onoff"] is not None:
@@ -279,11 +294,11 @@ def _modes(data: bytes) -> bytes:
                 kept.pop(key, None)
                 if not (match["private"] and number in _ALTERNATE_NUMBERS):
                     kept[key] = b"\x1b[" + match["private"] + number + match["onoff"]
-        elif match["whole"] is not None:
+        elif match["soft"] is not None:
             kept.clear()
-            kept[b"", b"!"] = b"\x1b" + match["whole"]
+            kept[b"", b"!"] = match[0]
         else:
-            key = (b"", b"r" if match["region"] is not None else b"title")
+            key = _REGION if match["region"] is not None else _TITLE
             kept.pop(key, None)
             kept[key] = match[0]
-    return b"".join(kept.values())
+    return kept

@@ -66,6 +66,11 @@ class Screen(PyteScreen):
         """Tell whether a newline on the last row scrolls the whole screen."""
         return self.margins is None or self.margins == (0, self.lines - 1)
 
+    @property
+    def wraps(self) -> bool:
+        """Tell whether text goes on in the next row at the right border."""
+        return pyte_modes.DECAWM in self.mode
+
     # -- drawing ---------------------------------------------------------------
 
     def draw(self, data: str) -> None:
@@ -434,6 +439,7 @@ class ScreenView:
             at_bottom=screen.at_bottom,
             scrolls_whole=screen.scrolls_whole,
             alternate=screen.alternate,
+            wraps=screen.wraps,
             lost=lost,
         )
         for step in plan(data if lost else pending + data, situation):
