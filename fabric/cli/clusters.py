@@ -6,6 +6,7 @@ from collections.abc import Callable
 from fabric.cli.state import StateDir
 from fabric.core.settings import Settings
 
+_LOOK_EVERY_S = 1.0
 Progress = Callable[[str], None]
 
 
@@ -48,17 +49,38 @@ class Cluster:
         )
         self.address = embedded.address
 
+    async def lost(self) -> None:
+        """Return when the embedded cluster has died by itself; never for one that was joined."""
+        from fabric.actors import cluster
+
+        while True:
+            await asyncio.sleep(_LOOK_EVERY_S)
+            if self.embedded:
+                found = await asyncio.to_thread(cluster.read, self._state.folder)
+                if found is None or not found.is_alive:
+                    return
+
     async def stop(self, progress: Progress) -> None:
-        """End the embedded cluster; one that was joined goes on.
+        """End the embedded cluster and every session on it; one that was joined goes on.
 
         Raises: CleanupIncompleteError.
         """
         if self.embedded:
-            await asyncio.to_thread(self.kill)
+            await asyncio.to_thread(self._stop, progress)
+
+    def _stop(self, progress: Progress) -> None:
+        from fabric.actors import cluster
+        from fabric.actors.leftovers import end_slots
+        from fabric.actors.names import node_dirs
+
+        progress("ending the cluster's processes")
+        cluster.stop(self._state.folder)
+        # No worker is left that would hold a shim: what the shims hold can be ended now.
+        count = end_slots(node_dirs(self._state.folder), self._settings.worker.teardown)
+        if count:
+            progress(f"ended {count} terminals and idle shims")
 
     def kill(self) -> None:
-        """End the embedded cluster's processes. Raises: CleanupIncompleteError."""
-        from fabric.actors import cluster
-
+        """End the embedded cluster's processes and sessions. Raises: CleanupIncompleteError."""
         if self.embedded:
-            cluster.stop(self._state.folder)
+            self._stop(lambda sentence: None)

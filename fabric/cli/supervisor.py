@@ -85,13 +85,13 @@ class GatewayProcess:
                 if descriptor >= 0:
                     os.close(descriptor)
 
-    async def stop(self, drain_s: float) -> None:
-        """Ask it to drain and leave; kill it when it does not."""
+    async def stop(self, number: signal.Signals, limit_s: float) -> None:
+        """Ask it to leave; kill it when it does not within ``limit_s``."""
         if self.process.returncode is not None:
             return
-        self.process.terminate()
+        self.process.send_signal(number)
         try:
-            async with asyncio.timeout(drain_s + _KILL_MARGIN_S):
+            async with asyncio.timeout(limit_s + _KILL_MARGIN_S):
                 await self.process.wait()
         except TimeoutError:
             self.process.kill()
@@ -126,6 +126,7 @@ class Supervisor:
         self._cluster = cluster
         self._announcer = announcer
         self._gateway: GatewayProcess | None = None
+        self._cluster_runs = True
         self._stop = asyncio.Event()
         self._listen = self._first_listen()
         self._started_at = time.time()
@@ -187,37 +188,69 @@ class Supervisor:
         return gateway
 
     async def _watch(self) -> None:
-        """Keep a gateway running until stopped."""
+        """Keep a gateway, and an embedded cluster, running until stopped."""
         pause = _FIRST_PAUSE_S
         while True:
             if self._gateway is not None:
-                code = await self._unless_stopped(self._gateway.process.wait())
-                if time.monotonic() - self._gateway.began >= _WELL_AFTER_S:
+                began = self._gateway.began
+                what = await self._unless_stopped(self._until_something_ends())
+                if time.monotonic() - began >= _WELL_AFTER_S:
                     pause = _FIRST_PAUSE_S
-                self._gateway = None
-                self._say(f"the gateway ended (code {code}); starting it again in {pause:g} s")
+                self._say(f"{what}; starting again in {pause:g} s")
             await self._unless_stopped(asyncio.sleep(pause))
             pause = min(pause * 2, _LONGEST_PAUSE_S)
             try:
+                if not self._cluster_runs:
+                    await self._unless_stopped(self._cluster.start(self._say))
+                    self._cluster_runs = True
                 self._gateway = await self._unless_stopped(self._start_gateway())
             except FabricError as error:
-                self._say(f"the gateway does not start: {error.message}")
+                self._say(f"it does not start: {error.message}")
                 continue
             self._state.write_record(self._record(self._gateway.address))
             self._say(f"the gateway is back on {self._gateway.address}")
 
+    async def _until_something_ends(self) -> str:
+        """Wait for the end of the gateway or the cluster; without one there is no other."""
+        gateway = self._gateway
+        if gateway is None:
+            return "there is no gateway"
+        ended = asyncio.ensure_future(gateway.process.wait())
+        lost = asyncio.ensure_future(self._cluster.lost())
+        try:
+            await asyncio.wait({ended, lost}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (ended, lost):
+                task.cancel()
+            await asyncio.gather(ended, lost, return_exceptions=True)
+        self._gateway = None
+        if gateway.process.returncode is not None:
+            return f"the gateway ended (code {gateway.process.returncode})"
+        self._cluster_runs = False
+        await gateway.stop(signal.SIGKILL, 0)
+        return "the cluster has died; its sessions are kept"
+
     async def _take_down(self) -> None:
         """Stop everything in the reverse order; the record goes last."""
         if self._gateway is not None:
-            self._say("stopping: waiting for the gateway to finish its calls")
-            await self._gateway.stop(self._settings.gateway.drain_s)
-        self._say("stopping: waiting for the sessions and the cluster to end")
+            self._say("stopping: waiting for running calls and for the sessions to end")
+            await self._stop_gateway(self._gateway)
+        self._say("stopping: waiting for the cluster to end")
         await self._cluster.stop(self._say)
         if self._cluster.embedded:
             self._state.forget_owners()
         self._state.forget_token()
         self._state.forget_record()
         self._say("stopped")
+
+    async def _stop_gateway(self, gateway: GatewayProcess) -> None:
+        limit_s = self._settings.gateway.drain_s
+        if not self._cluster.embedded:
+            await gateway.stop(signal.SIGTERM, limit_s)
+            return
+        # Nothing of an embedded fabric stays: its owners end with their sessions first.
+        limit_s += 2 * self._settings.registry.close_timeout_s
+        await gateway.stop(signal.SIGUSR1, limit_s)
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
         """Await ``work``; an interrupt cancels it. Raises: Stopped."""

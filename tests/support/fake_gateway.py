@@ -26,12 +26,12 @@ def main(argv: list[str]) -> int:
         listen = sets["gateway.listen"]
         address = listen if not listen.endswith(":0") else f"{listen[:-2]}:45678"
         row = {"ready": {"address": address}}
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGUSR1})
     os.write(announce, json.dumps(row).encode() + b"\n")
     os.close(announce)
     if word == "refuse":
         return 1
-    signal.sigwait({signal.SIGTERM})
+    signal.sigwait({signal.SIGTERM, signal.SIGUSR1})
     return 0
 
 

@@ -28,6 +28,7 @@ class FakeCluster:
         self.embedded = embedded
         self.address = "127.0.0.1:6379"
         self.events = []
+        self.died = asyncio.Event()
         self._start = start
 
     async def start(self, progress):
@@ -35,6 +36,10 @@ class FakeCluster:
         progress("starting the fake")
         if self._start:
             await self._start()
+
+    async def lost(self):
+        await self.died.wait()
+        self.died.clear()
 
     async def stop(self, progress):
         self.events.append("stop")
@@ -90,7 +95,7 @@ async def test_starts_records_tells_and_stops_in_the_reverse_order(fabric):
     assert not it.state.token_file.exists()
     with pytest.raises(ProcessLookupError):
         os.kill(gateway, 0)
-    assert "waiting for the gateway to finish its calls" in it.err.getvalue()
+    assert "waiting for running calls" in it.err.getvalue()
 
 
 async def test_a_dead_gateway_is_started_again_on_the_same_port(fabric, tmp_path):
@@ -101,7 +106,18 @@ async def test_a_dead_gateway_is_started_again_on_the_same_port(fabric, tmp_path
     os.kill(first, signal.SIGKILL)
     await eventually(lambda: "the gateway is back on 127.0.0.1:45678" in it.err.getvalue())
     assert it.record.gateway_pid not in (0, first)
-    assert "does not start" in it.err.getvalue(), "one try failed on the way and was told"
+    assert "it does not start" in it.err.getvalue(), "one try failed on the way and was told"
+    await it.stop()
+
+
+async def test_a_dead_cluster_is_started_again_with_its_gateway(fabric):
+    it = fabric()
+    await it.ready()
+    first = it.record.gateway_pid
+    it.cluster.died.set()
+    await eventually(lambda: "the gateway is back on 127.0.0.1:45678" in it.err.getvalue())
+    assert it.cluster.events == ["start", "start"]
+    assert it.record.gateway_pid != first
     await it.stop()
 
 
