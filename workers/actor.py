@@ -181,7 +181,7 @@ class SessionWorker:
     async def on_signal(self, args: Args) -> Any:
         """Signal the foreground process group."""
         session = self._owned(args)
-        return to_plain(session.signal_once(SignalName(args["name"]), args["request_id"]))
+        return to_plain(await session.signal_once(SignalName(args["name"]), args["request_id"]))
 
     async def on_snapshot(self, args: Args) -> Any:
         """Show the screen."""

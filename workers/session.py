@@ -47,6 +47,8 @@ from workers.text.bytelog import ByteLog
 from workers.text.transcript import Transcript
 
 MAX_ROWS_COLS = 1000
+SIGNAL_NOTICED_S = 0.05
+SIGNAL_LOOK_S = 0.001
 _log = logging.getLogger(__name__)
 
 
@@ -188,15 +190,27 @@ class Session:
         self.last_activity_at = self.clock.wall()
         return SignalDelivered(group)
 
-    def signal_once(self, name: SignalName, request_id: RequestId) -> SignalDelivered:
-        """Signal, but not again for a repeated request id. Raises: what ``signal`` raises."""
+    async def signal_once(self, name: SignalName, request_id: RequestId) -> SignalDelivered:
+        """Signal, but not again for a repeated request id. Raises: what ``signal`` raises.
+
+        A line editor that is interrupted throws away what was typed so far. So when the
+        program was waiting for input, the call returns only after it has noticed the
+        signal and waits again: text sent next is never half eaten.
+        """
         now, content = self.clock.monotonic(), digest_of(name.value)
         earlier = self._signals.find(request_id, content, now)
         if earlier is not None:
             return earlier
+        before = {(wait.tid, wait.switches) for wait in self.parts.inspector.probe().waits}
         delivered = self.signal(name)
         self._signals.reserve(request_id, content, delivered, now)
         self._signals.settle(request_id, now)
+        deadline = self.clock.monotonic() + SIGNAL_NOTICED_S
+        while before and self.status.is_running and self.clock.monotonic() < deadline:
+            await asyncio.sleep(SIGNAL_LOOK_S)
+            waits = self.parts.inspector.probe().waits
+            if any((wait.tid, wait.switches) not in before for wait in waits):
+                break
         return delivered
 
     def shell_groups(self) -> set[int]:

@@ -29,6 +29,10 @@ from workers.actor import SessionWorker
 FOREIGN = Caller("own_bbbbbbbbbbbbbbbb", 1)
 
 
+def lives(pid):
+    return Path(f"/proc/{pid}").exists()
+
+
 def quick(**readiness):
     return WorkerSettings(readiness=ReadinessSettings(**readiness))
 
@@ -196,7 +200,7 @@ async def test_closing_ends_every_process(shell):
     receipt = await shell.close()
     assert not receipt.survivors
     assert len(receipt.ended) == 3
-    assert not any(Path(f"/proc/{item.pid}").exists() for item in receipt.ended)
+    assert not any(lives(item.pid) for item in receipt.ended)
 
 
 async def test_closing_settles_the_active_send(shell):
@@ -266,7 +270,7 @@ async def test_a_cancelled_open_leaves_nothing(tmp_path):
         with pytest.raises(asyncio.CancelledError):
             await task
         await terminal.session_gone()
-        assert not Path(f"/proc/{pid}").exists()
+        assert not lives(pid)
 
 
 async def test_a_python_repl_is_driven_turn_by_turn(tmp_path):
@@ -302,8 +306,9 @@ async def test_a_send_under_way_when_its_worker_died_is_unknown_and_never_run_ag
     async with worker_in(tmp_path, config=config) as first:
         await first.open()
         await first.send("N=0")
-        task = asyncio.create_task(first.send("N=$((N+1)); read X", request_id="req-x"))
-        await first.send_started()
+        text = "N=$((N+1)); sleep 1000"
+        task = asyncio.create_task(first.send(text, request_id="req-x"))
+        await first.send_started("sleep")
         await first.worker.stop()
         with pytest.raises(Exception, match=r"went away|cancelled"):
             await task
@@ -390,3 +395,10 @@ async def test_a_worker_object_can_stop_twice(tmp_path):
     await worker.on_shutdown({})
     await worker.stop()
     await worker.stop()
+
+
+async def test_text_sent_right_after_a_signal_at_the_prompt_is_whole(shell):
+    for round_number in range(20):
+        await shell.signal("SIGINT")
+        result = await shell.send(f"echo whole-$(({round_number}+0))")
+        assert f"\nwhole-{round_number}\n" in result.viewport
