@@ -1,10 +1,14 @@
-"""The account a session runs under."""
+"""The account a session runs under, and the locales of its machine."""
 
+import ctypes
 import os
 import pwd
+import sys
 from dataclasses import dataclass
 
 from fabric.core.errors import SpawnFailedError
+
+_LC_ALL_MASK = 0x1FBF if sys.platform == "linux" else 0x3F
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +56,18 @@ def _entry(uid: int) -> pwd.struct_passwd | None:
         return pwd.getpwuid(uid)
     except KeyError:
         return None
+
+
+def has_locale(name: str) -> bool:
+    """Tell whether this machine has a locale; programs fall back to ASCII where it has not."""
+    try:
+        libc = ctypes.CDLL(None)
+        libc.newlocale.restype = ctypes.c_void_p
+        libc.freelocale.argtypes = [ctypes.c_void_p]
+        found = libc.newlocale(ctypes.c_int(_LC_ALL_MASK), name.encode(), None)
+    except (OSError, AttributeError, ValueError):
+        return "\0" not in name
+    if found is None:
+        return False
+    libc.freelocale(found)
+    return True

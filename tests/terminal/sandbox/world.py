@@ -189,7 +189,8 @@ class World:
             {
                 "name": self.name, "outside": str(self.outside), "workspace": str(self.workspace),
                 "state": str(self.state), "secret": str(self.secret), "key": str(self.key),
-                "shim_socket": str(self.state / "shim.s"), "other_socket": str(self.base / "other.s"),
+                "shim_socket": str(self.state / "shim.s"),
+                "other_socket": str(self.base / "other.s"),
                 "pid": self.process.pid, "terminal": self.terminal, "memory": self.memory_key,
                 "address": int(maps.split("-", 1)[0], 16),
                 "disk": next((path.stat().st_rdev for path in Path("/dev").glob("[sv]d?")), 0),
