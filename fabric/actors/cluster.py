@@ -44,6 +44,8 @@ POLL_S = 0.02
 ASKED_GRACE_S = 3.0
 KILLED_GRACE_S = 5.0
 Progress = Callable[[str], None]
+# Starters are this process's children: kept, so that they are reaped when they have ended.
+_children: list[subprocess.Popen[bytes]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +246,7 @@ def _launch(
             cwd=cluster.temp_dir,
             start_new_session=True,
         )
+    _children.append(process)
     began = time.monotonic()
     ready = Path(config["ready_file"])
     told = 0
@@ -274,7 +277,7 @@ def _members(pids: list[int]) -> tuple[Member, ...]:
     return tuple(found)
 
 
-def _marked(mark: str) -> Iterator[Member]:
+def marked(mark: str) -> Iterator[Member]:
     """Find every process that carries the cluster's mark, whoever its parent is now."""
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
@@ -285,13 +288,13 @@ def _marked(mark: str) -> Iterator[Member]:
 def _end(cluster: Embedded, state_dir: Path) -> int:
     seen: dict[Member, None] = dict.fromkeys(cluster.members)
     # The starters first: each asks its raylet, and the raylet ends its workers in order.
-    asked = [item for item in _marked(cluster.mark) if _is_starter(item)]
+    asked = [item for item in marked(cluster.mark) if _is_starter(item)]
     for member in asked:
         _signal(member, "terminate")
     deadline = time.monotonic() + ASKED_GRACE_S
     killing = False
     while True:
-        seen.update(dict.fromkeys(_marked(cluster.mark)))
+        seen.update(dict.fromkeys(marked(cluster.mark)))
         alive = [item for item in seen if item.alive()]
         if not alive:
             break
@@ -305,6 +308,7 @@ def _end(cluster: Embedded, state_dir: Path) -> int:
             for item in alive:
                 _signal(item, "kill")
         time.sleep(POLL_S)
+    _children[:] = [child for child in _children if child.poll() is None]
     shutil.rmtree(cluster.temp_dir, ignore_errors=True)
     (state_dir / "cluster.json").unlink(missing_ok=True)
     return len(seen)

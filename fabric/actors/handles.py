@@ -59,16 +59,21 @@ class ActorHandle:
 
     async def ready(self, timeout_s: float) -> None:
         """Wait until the actor has started. Raises: what kept it; what ``away`` makes."""
+        await self._plain("ready", timeout_s)
+
+    async def pid(self, timeout_s: float) -> int:
+        """Return the actor's process id. Raises: what ``away`` makes."""
+        return int(await self._plain("pid", timeout_s))
+
+    async def _plain(self, method: str, timeout_s: float) -> Any:
         try:
             async with asyncio.timeout(timeout_s):
                 handle = await self._find()
-                await asyncio.shield(self._submit(handle.ready))
+                return await asyncio.shield(self._submit(getattr(handle, method)))
         except TimeoutError as error:
-            raise self._away(f"it did not start within {timeout_s:g} s") from error
-        except FabricError:
-            raise
+            raise self._away(f"it did not answer {method} within {timeout_s:g} s") from error
         except Exception as error:  # noqa: BLE001  (the boundary to Ray)
-            raise self._translated("ready", error) from None
+            raise self._translated(method, error) from None
 
     def forget(self) -> None:
         """Look the actor up again at the next call."""

@@ -9,6 +9,7 @@ An abort may overtake its call; then the call ends before it begins.
 
 import asyncio
 import logging
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Coroutine, Sequence
@@ -51,6 +52,10 @@ class Hosted:
         """Wait until the object has started. Raises: what kept it from starting."""
         await asyncio.shield(asyncio.wrap_future(self._object))
         return True
+
+    async def pid(self) -> int:
+        """Return this process's id."""
+        return os.getpid()
 
     async def _inside(self, work: Coroutine[Any, Any, T]) -> T:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
