@@ -23,7 +23,9 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 
 def _facts(record: logging.LogRecord) -> dict[str, object]:
     facts: dict[str, object] = {
-        key: _shown(value) for key, value in vars(record).items() if key not in _STANDARD
+        key: _shown(value)
+        for key, value in vars(record).items()
+        if key not in _STANDARD and not key.startswith("_")  # others hang private things on it
     }
     for name, variable in _CONTEXT:
         value = variable.get()
