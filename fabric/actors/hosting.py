@@ -33,7 +33,8 @@ class Hosted:
         self._calls: dict[str, asyncio.Task[Any]] = {}
         self._overtaken: OrderedDict[str, None] = OrderedDict()
         self._loop = uvloop.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, name="hosted", daemon=True).start()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="hosted", daemon=True)
+        self._thread.start()
         self._object = asyncio.run_coroutine_threadsafe(self._made(), self._loop)
 
     async def make(self) -> Any:
@@ -52,6 +53,12 @@ class Hosted:
         """Wait until the object has started. Raises: what kept it from starting."""
         await asyncio.shield(asyncio.wrap_future(self._object))
         return True
+
+    def end(self) -> None:
+        """End the loop and its thread; the object is dropped as it is."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
 
     async def pid(self) -> int:
         """Return this process's id."""
@@ -89,7 +96,8 @@ class Hosted:
             del self._calls[call_id]
 
     async def _perform(self, method: str, args: Sequence[Any]) -> Any:
-        target = await asyncio.wrap_future(self._object)
+        # Aborting this call must not abort the start that it waits for.
+        target = await asyncio.shield(asyncio.wrap_future(self._object))
         return await getattr(target, method)(*args)
 
     async def _abort(self, call_id: str) -> None:
