@@ -70,7 +70,9 @@ class HeadTail:
             self._tail_bytes = 0
         self._tail.append(text)
         self._tail_bytes += size
-        while self._tail_bytes - byte_length(self._tail[0]) >= self._max_bytes:
+        while (
+            len(self._tail) > 1 and self._tail_bytes - byte_length(self._tail[0]) >= self._max_bytes
+        ):
             self._tail_bytes -= byte_length(self._tail.popleft())
 
     def render(self, end: str = "") -> CaptureText:

@@ -136,8 +136,7 @@ class Line:
         return "".join(cells[begin:end])
 
     def anchor(self) -> Anchor:
-        """Return the cursor's position."""
-        self._apply_return()
+        """Return the cursor's position; a pending return has not moved it."""
         if self._cells is None:
             return Anchor(self._gone + self._kept, None)
         return Anchor(self._gone + self._kept, self._cursor)
@@ -412,7 +411,8 @@ class Line:
         if cells is None or len(cells) <= self._window:
             return
         count = len(cells) - self._window
-        self._divide(count)
+        while count < len(cells) and not cells[count]:
+            count += 1  # a wide character or a tab goes whole
         for follower in self.followers:
             anchor = follower.anchor
             if anchor.cell is None:

@@ -32,12 +32,12 @@ _WINDOW_BYTES = 65_536
 
 _ALTERNATE = re.compile(rb"\x1b\[\?((?:[0-9]+;)*(?:47|1047|1049)(?:;[0-9]+)*)([hl])")
 _ALTERNATE_NUMBERS = frozenset({b"47", b"1047", b"1049"})
-_STATE = re.compile(
-    rb"\x1b(?:\[(?P<private>\??)(?P<numbers>[0-9;]*)(?P<onoff>[hl])"
-    rb"|\[(?P<region>[0-9;]*)r"
-    rb"|(?P<soft>\[!p)"
-    rb"|(?P<title>\][02];[^\x07\x18\x1a\x1b\n]{0,1024}(?:\x07|\x1b\\)))"
-)
+# One simple pattern each: together they are several times faster than one alternation.
+_PRIVATE_MODES = re.compile(rb"\x1b\[\?([0-9;]*)([hl])")
+_MODES = re.compile(rb"\x1b\[(4|20)([hl])")
+_REGIONS = re.compile(rb"\x1b\[([0-9;]*)r")
+_SOFT_RESETS = re.compile(rb"\x1b\[!p")
+_TITLES = re.compile(rb"\x1b\][02];[^\x07\x18\x1a\x1b\n]{0,1024}(?:\x07|\x1b\\)")
 _LEAVES_ROW = re.compile(
     rb"\x1b(?:\[[0-9;?]*[ABEFHJLMSTdefrsu]|\[\?(?:[0-9]+;)*6(?:;[0-9]+)*[hl]|[78DEHMc#])"
 )
@@ -53,6 +53,7 @@ _CLEARS = (
 _NO_WRAP = b"7l"  # at least: no stretch without it turns wrapping off
 _REGION = (b"", b"r")
 _TITLE = (b"", b"title")
+_SOFT = (b"", b"!p")
 _COLOUR = re.compile(rb"\x1b\[[0-9;:]*m")
 _PRINTABLE = bytes(range(0x20, 0x7F))
 _RESTART = re.compile(rb"[\n\x1b]")
@@ -247,22 +248,12 @@ def _wrapped_away(
 
 
 def _region_is_whole(data: bytes, situation: Situation) -> bool:
-    whole = situation.scrolls_whole
-    at = max(data.rfind(b"r"), -1)
-    last: re.Match[bytes] | None = None
-    while at >= 0:
-        begin = data.rfind(b"\x1b", 0, at)
-        if begin < 0:
-            break
-        last = _STATE.fullmatch(data, begin, at + 1)
-        if last is not None and last["region"] is not None:
-            break
-        last = None
-        at = data.rfind(b"r", 0, begin)
-    if last is None:
-        return whole
-    fields = [int(field or 0) for field in last["region"].split(b";")] + [0]
-    return fields[0] <= 1 and fields[1] in (0, situation.rows)
+    """Tell whether the whole screen scrolls after ``data``."""
+    regions = _REGIONS.findall(data)
+    if not regions:
+        return situation.scrolls_whole or _SOFT_RESETS.search(data) is not None
+    top, bottom = [int(field or 0) for field in [*regions[-1].split(b";"), b"", b""][:2]]
+    return top <= 1 and bottom in (0, situation.rows)
 
 
 def _left_behind(data: bytes) -> bytes:
@@ -287,18 +278,23 @@ def _modes(data: bytes) -> bytes:
 
 def _last_states(data: bytes) -> dict[tuple[bytes, bytes], bytes]:
     kept: dict[tuple[bytes, bytes], bytes] = {}
-    for match in _STATE.finditer(data):
-        if match["onoff"] is not None:
-            for number in match["numbers"].split(b";"):
-                key = (match["private"], number)
-                kept.pop(key, None)
-                if not (match["private"] and number in _ALTERNATE_NUMBERS):
-                    kept[key] = b"\x1b[" + match["private"] + number + match["onoff"]
-        elif match["soft"] is not None:
-            kept.clear()
-            kept[b"", b"!"] = match[0]
+    found = [
+        (match.start(), pattern, match)
+        for pattern in (_PRIVATE_MODES, _MODES, _REGIONS, _SOFT_RESETS, _TITLES)
+        for match in pattern.finditer(data)
+    ]
+    for _, pattern, match in sorted(found, key=lambda entry: entry[0]):
+        if pattern is _SOFT_RESETS:
+            kept = {_TITLE: kept[_TITLE]} if _TITLE in kept else {}
+            kept[_SOFT] = match[0]
+        elif pattern in (_PRIVATE_MODES, _MODES):
+            prefix = b"?" if pattern is _PRIVATE_MODES else b""
+            for number in match[1].split(b";"):
+                kept.pop((prefix, number), None)
+                if not (prefix and number in _ALTERNATE_NUMBERS):
+                    kept[prefix, number] = b"\x1b[" + prefix + number + match[2]
         else:
-            key = _REGION if match["region"] is not None else _TITLE
+            key = _REGION if pattern is _REGIONS else _TITLE
             kept.pop(key, None)
             kept[key] = match[0]
     return kept

@@ -109,7 +109,12 @@ class Scrollback:
         self._seal()
         end_line = self._sealed_lines + bool(current)
         end_byte = self._sealed_bytes + current_lost + byte_length(current)
-        by_bytes = self._from_byte(end_byte - self._max_bytes)
+        oldest_byte = end_byte - self._max_bytes
+        if oldest_byte > self._sealed_bytes:  # only the end of the line being written
+            kept = byte_length(newest(current, self._max_bytes))
+            lost = end_byte - self._sealed_bytes - kept
+            return _Window(self._sealed_lines, lost, end_byte - kept)
+        by_bytes = self._from_byte(oldest_byte)
         oldest_line = end_line - self._max_lines
         if oldest_line <= by_bytes.first_line:
             return by_bytes
@@ -119,8 +124,8 @@ class Scrollback:
         """Find the line that ``byte`` falls into and how much of it is cut."""
         if byte <= 0:
             return _Window(0, 0, 0)
-        if byte >= self._sealed_bytes:
-            return _Window(self._sealed_lines, byte - self._sealed_bytes, byte)
+        if byte == self._sealed_bytes:
+            return _Window(self._sealed_lines, 0, byte)
         block = next(b for b in self._blocks if byte < b.first_byte + b.size)
         at = max(0, byte - block.first_byte)
         data = block.text.encode()
