@@ -34,7 +34,7 @@ class Held:
     spec: OpenSpec | None = None
     info: SessionInfo | None = None
     is_ending: bool = False
-    is_recovering: bool = False
+    recovery: asyncio.Task[None] | None = None
     closing: asyncio.Task[CloseReceipt | None] | None = None
 
     @property

@@ -163,7 +163,7 @@ class Node:
         finally:
             self._opening -= 1
         if not held.is_connected:
-            self._pool.spawn(self._pool.recover(held))
+            self._pool.recover(held)
         return result
 
     async def _open_in(self, held: Held, spec: OpenSpec) -> OpenResult:

@@ -146,6 +146,8 @@ class Pool:
         """
         held = Held(record.config)
         published = record.spec is not None and record.opened
+        # An open that nobody awaits any more may have left anything in its slot.
+        half_open = record.spec is not None and not record.opened
         self.slots.adopt(record.config.slot_id, SlotState.HELD if published else SlotState.WARM)
         self._held[record.config.slot_id] = held
         try:
@@ -158,7 +160,7 @@ class Pool:
                 "slot not adopted", extra={"slot": record.config.slot_id, "why": str(error)}
             )
         fit = held.is_connected and (held.spec is not None) == published
-        if not fit:
+        if half_open or not fit:
             await self.finish(held)
             return None
         self._listen(held)
@@ -171,6 +173,10 @@ class Pool:
         """
         held.is_ending = True
         slot_id = held.config.slot_id
+        if held.recovery is not None:
+            # It may be starting a worker at this moment; nothing may start any more.
+            held.recovery.cancel()
+            await asyncio.wait({held.recovery})
         try:
             await self._factory.destroy(slot_id)
             if held.channel is not None:
@@ -267,23 +273,24 @@ class Pool:
         if state is SlotState.WARM:
             _log.warning("blank worker died", extra={"slot": held.config.slot_id})
             self.spawn(self.discard(held))
-        elif held.info is not None and not held.is_recovering:
+        elif held.info is not None and held.recovery is None:
             _log.warning("session worker died", extra={"slot": held.config.slot_id})
-            self.spawn(self.recover(held))
+            self.recover(held)
 
-    async def recover(self, held: Held) -> None:
-        """Find the worker of a session again, or start a new one for it."""
-        held.is_recovering = True
-        try:
-            for attempt in (self._reconnect, self._recreate):
-                with contextlib.suppress(FabricError, TimeoutError):
-                    async with asyncio.timeout(self._settings.start_timeout_s):
-                        await attempt(held)
-                        await self._ask(held)
-                    self._listen(held)
-                    break
-        finally:
-            held.is_recovering = False
+    def recover(self, held: Held) -> None:
+        """Find the worker of a session again, or start a new one for it, in the background."""
+        if held.recovery is None and not held.is_ending:
+            held.recovery = self.spawn(self._recover(held))
+
+    async def _recover(self, held: Held) -> None:
+        for attempt in (self._reconnect, self._recreate):
+            with contextlib.suppress(FabricError, TimeoutError):
+                async with asyncio.timeout(self._settings.start_timeout_s):
+                    await attempt(held)
+                    await self._ask(held)
+                self._listen(held)
+                break
+        held.recovery = None
         if held.is_ending or (held.is_connected and held.spec is not None):
             return
         _log.error("session lost", extra={"slot": held.config.slot_id})
@@ -291,14 +298,18 @@ class Pool:
         await self.finish(held)
 
     async def _reconnect(self, held: Held) -> None:
+        """Connect to the worker that comes back by itself, or to one the factory makes."""
         pause = FIRST_RETRY_S
-        while not held.is_ending:
-            try:
+        while True:
+            with contextlib.suppress(ChannelClosedError):
                 await self._connect(held)
                 return
-            except ChannelClosedError:
-                await asyncio.sleep(pause)
-                pause = min(LAST_RETRY_S, pause * 2)
+            with contextlib.suppress(FabricError):
+                await self._factory.create(held.config)
+                await self._connect(held)
+                return
+            await asyncio.sleep(pause)
+            pause = min(LAST_RETRY_S, pause * 2)
 
     async def _recreate(self, held: Held) -> None:
         await self._factory.destroy(held.config.slot_id)

@@ -95,7 +95,7 @@ class LocalNode:
 async def local_node(**settings):
     """Run a node; afterwards nothing of it may be left."""
     folder = Path(tempfile.mkdtemp(prefix="pfn-"))
-    facts = {"warm_sessions": 1, "max_starting": 2, "start_timeout_s": 5.0} | settings
+    facts = {"warm_sessions": 1, "max_starting": 2, "start_timeout_s": 20.0} | settings
     local = LocalNode(folder, NodeSettings(**facts))
     await local.node.start()
     try:

@@ -164,7 +164,7 @@ async def test_an_open_cancelled_while_it_waits_for_a_slot_leaves_the_slot_to_th
 
 
 async def test_a_session_survives_its_worker_and_says_so():
-    async with local_node(warm_sessions=0, start_timeout_s=1.0) as local:
+    async with local_node(warm_sessions=0) as local:
         result = await local.node.open(spec_for())
         session_id = result.info.session_id
         await echo(local, session_id, "X=42")
@@ -179,7 +179,7 @@ async def test_a_session_survives_its_worker_and_says_so():
 
 
 async def test_a_session_whose_shell_and_worker_are_gone_is_lost_and_cleaned_up():
-    async with local_node(warm_sessions=0, start_timeout_s=1.0) as local:
+    async with local_node(warm_sessions=0, start_timeout_s=5.0) as local:
         result = await local.node.open(spec_for())
         session_id = result.info.session_id
         slot_id = local.slot_of(session_id)
