@@ -18,6 +18,7 @@ from fabric.core.settings import GatewaySettings
 from fabric.gateway.bearer import Identity
 from fabric.wire.methods import Method
 
+DEADLINE_ROUNDING = 1.01  # gRPC rounds a deadline up by as much to keep its header short
 NO_OWNER = "this call needs an owner token; acquire an owner first"
 
 
@@ -128,7 +129,8 @@ class Call:
             self.bound(wait + self._settings.default_deadline_s)
             return wait
         margin = self._settings.deadline_margin_s
-        room = self.deadline - self._loop.time() - margin
+        left = self.deadline - self._loop.time()
+        room = left / DEADLINE_ROUNDING - margin
         if room <= 0:
             raise DeadlineError(
                 f"the call's deadline leaves no time: {margin:g} s are kept for the answer"

@@ -1,8 +1,9 @@
 """The gRPC server of one node.
 
-``start`` joins the registry, which hands out the keys, then opens the door; ``stop`` shuts
-it in order: health says NOT_SERVING, new calls are refused as DRAINING, waits end at once,
-the rest finishes within ``drain_s``, and only what is still there then is ended.
+``start`` listens, joins the registry, which hands out the keys, and only then takes calls;
+``stop`` shuts the door in order: health says NOT_SERVING, new calls are refused as
+DRAINING, waits end at once, the rest finishes within ``drain_s``, and only what is still
+there then is ended.
 """
 
 import logging
@@ -85,25 +86,31 @@ class Gateway:
         server = grpc.aio.server(options=self._options())
         self.address = self._bind(server, credentials)
         advertised = settings.advertise or self.address
+        keys = KeyRing(self._clock)
+
+        async def join() -> None:
+            keys.replace(await self._registry.join(self._host, advertised))
+
+        guard = Guard(settings, authenticator, keys, join, self.metrics)
+        guard.draining = True  # until the keys are there
+        self._register(server, guard, keys)
+        await self._say(health_pb2.HealthCheckResponse.NOT_SERVING)
+        await server.start()
         try:
-            keys = KeyRing(await self._registry.join(self._host, advertised), self._clock)
-            self._joined = advertised
-
-            async def refresh() -> None:
-                keys.replace(await self._registry.join(self._host, advertised))
-
-            guard = Guard(settings, authenticator, keys, refresh, self.metrics)
-            self._register(server, guard, keys)
-            for name in SERVICES:
-                await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
-            await server.start()
+            await join()
         except BaseException:
             await server.stop(None)
-            await self._leave()
             raise
+        self._joined = advertised
+        guard.draining = False
+        await self._say(health_pb2.HealthCheckResponse.SERVING)
         self._server, self._guard = server, guard
         _log.info("gateway listens", extra={"address": self.address, "node": self._host})
         return self.address
+
+    async def _say(self, status: Any) -> None:
+        for name in ("", *SERVICES):
+            await self._health.set(name, status)
 
     def _options(self) -> list[tuple[str, int]]:
         # A message somewhat above the limit is received, so that it can be refused with a reason.

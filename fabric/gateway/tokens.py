@@ -14,6 +14,7 @@ when their keyed 64-bit hashes agree, so a lookup tells nothing about a stored t
 """
 
 import hashlib
+import secrets
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -120,9 +121,13 @@ class OwnerTokens:
 
 
 class KeyRing:
-    """The keys of the fabric at this gateway, asked for again when one is missing."""
+    """The keys of the fabric at this gateway, asked for again when one is missing.
 
-    def __init__(self, keys: GatewayKeys, clock: Clock) -> None:
+    Until the registry has given them it holds keys that nobody knows.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        keys = GatewayKeys((secrets.token_hex(32),), secrets.token_hex(32))
         self.tokens = OwnerTokens(keys, clock)
         self.peer_key = keys.peer_key
         self._refreshed_at = -REFRESH_EVERY_S

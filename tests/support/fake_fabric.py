@@ -13,11 +13,13 @@ from typing import Any
 from fabric.core.clock import Clock, SystemClock
 from fabric.core.context import from_peer
 from fabric.core.errors import (
+    CursorExpiredError,
     ForeignSessionError,
     InvalidRequestError,
     NameTakenError,
     OwnerNotLiveError,
     RegistryUnavailableError,
+    RequestIdConflictError,
     SandboxModeLockedError,
     SessionNotFoundError,
     SignalRefusedError,
@@ -141,7 +143,11 @@ class FakeFabric:
         self, owner: FakeOwner, request_id: RequestId, content: object, work: Any
     ) -> Any:
         digest = digest_of(content)
-        known = owner.repeats.find(request_id, digest, self.clock.monotonic())
+        try:
+            known = owner.repeats.find(request_id, digest, self.clock.monotonic())
+        except RequestIdConflictError:
+            work.close()
+            raise
         if known is not None:
             work.close()
             return await asyncio.shield(known)
@@ -377,7 +383,10 @@ class FakeFabric:
         position = terminal.end if offset is None else offset
         while True:
             position = max(position, terminal.oldest)
-            page = await terminal.read_bytes(position, 65_536, 3600.0)
+            try:
+                page = await terminal.read_bytes(position, 65_536, 3600.0)
+            except CursorExpiredError:
+                continue
             yield page
             position = page.next_offset
             if page.ended:

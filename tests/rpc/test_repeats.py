@@ -1,0 +1,97 @@
+"""What the client tries again, and what it does not."""
+
+import asyncio
+
+import pytest
+
+from fabric.client import FabricClient
+from fabric.core.errors import (
+    GatewayUnavailableError,
+    RegistryUnavailableError,
+    SessionNotFoundError,
+)
+from fabric.core.ids import RequestId, new_session_id
+from fabric.core.model import GatewayKeys
+from fabric.gateway.server import Gateway
+from tests.support.eventually import eventually
+from tests.support.fake_fabric import HOST
+
+NOBODY = "127.0.0.1:1"
+
+
+async def test_a_registry_that_comes_back_is_waited_for(client, fabric):
+    fabric.away = 3
+    shell = await client.open()
+    assert fabric.away == 0
+    assert len(fabric.sessions) == 1
+    assert "hi" in (await shell.send("echo hi")).viewport
+
+
+async def test_a_registry_that_stays_away_is_reported_in_bounded_tries(client, fabric):
+    fabric.away = 1000
+    with pytest.raises(RegistryUnavailableError):
+        await client.open()
+    assert fabric.away == 1000 - 6
+    fabric.away = 0
+
+
+async def test_other_errors_are_not_tried_again(client, fabric):
+    with pytest.raises(SessionNotFoundError):
+        await client.session(new_session_id()).send("echo hi")
+    assert len(fabric.forwarded) == 1
+
+
+async def test_a_repeat_joins_the_call_that_still_runs(client, fabric):
+    shell = await client.open()
+    name = RequestId("joined")
+    first = asyncio.create_task(shell.send("sleep 1000", request_id=name))
+    terminal = fabric.sessions[shell.id].terminal
+    await eventually(lambda: terminal.busy)
+    second = asyncio.create_task(shell.send("sleep 1000", request_id=name))
+    await eventually(lambda: len(fabric.forwarded) == 2)
+    await shell.signal("SIGINT")
+    assert await first == await second
+    assert len(fabric.sends) == 1
+
+
+async def test_the_next_address_is_used_when_one_does_not_answer(gateway, fabric, settings):
+    other = Gateway(settings, fabric, fabric, host=HOST)
+    await other.start()
+    addresses = (NOBODY, gateway.address, other.address)
+    async with FabricClient.connect(addresses, agent="me") as client:
+        assert client.calls.link.address == gateway.address
+        shell = await client.open()
+        await gateway.stop()
+        assert "over there" in (await shell.send("echo over there")).viewport
+        assert client.calls.link.address == other.address
+    await other.stop()
+
+
+async def test_nobody_there_is_reported_soon():
+    with pytest.raises(GatewayUnavailableError):
+        async with FabricClient.connect(NOBODY):
+            pass
+
+
+async def test_any_gateway_accepts_the_token_of_another(gateway, fabric, settings):
+    other = Gateway(settings, fabric, fabric, host=HOST)
+    await other.start()
+    async with FabricClient.connect(gateway.address, agent="me") as first:
+        shell = await first.open()
+        async with FabricClient.connect(other.address, owner_token=first.owner_token) as second:
+            assert "shared" in (await second.session(shell.id).send("echo shared")).viewport
+    await other.stop()
+
+
+async def test_a_gateway_asks_for_keys_it_has_not_seen(gateway, fabric, settings):
+    fabric.keys = GatewayKeys(("n" * 48, *fabric.keys.token_keys), fabric.keys.peer_key)
+    newer = Gateway(settings, fabric, fabric, host=HOST)
+    await newer.start()
+    joins = fabric.joins
+    async with (
+        FabricClient.connect(newer.address, agent="me", keep=True) as first,
+        FabricClient.connect(gateway.address, owner_token=first.owner_token) as second,
+    ):
+        assert second.owner.owner_id == first.owner.owner_id
+    assert fabric.joins == joins + 1
+    await newer.stop()
