@@ -45,12 +45,14 @@ class Ledger:
         self._memory = memory
         self.capacity = len(memory) // ENTRY.size
         self._slots: dict[bytes, int] = {}
+        self._keys: list[bytes] = [_UNUSED] * self.capacity
         newest = -1
         self._next = 0
         for slot in range(self.capacity):
             key, _, offset, _ = ENTRY.unpack_from(memory, slot * ENTRY.size)
             if key != _UNUSED:
                 self._slots[key] = slot
+                self._keys[slot] = key
                 if offset >= newest:
                     newest, self._next = offset, (slot + 1) % self.capacity
 
@@ -67,11 +69,13 @@ class Ledger:
         key = id_digest(request_id)
         at = self._next * ENTRY.size
         self._memory[at : at + 16] = _UNUSED
-        self._slots = {held: slot for held, slot in self._slots.items() if slot != self._next}
+        if self._slots.get(self._keys[self._next]) == self._next:
+            del self._slots[self._keys[self._next]]
         body = ENTRY.pack(_UNUSED, content, first_offset, _RUNNING)
         self._memory[at + 16 : at + ENTRY.size] = body[16:]
         self._memory[at : at + 16] = key
         self._slots[key] = self._next
+        self._keys[self._next] = key
         self._next = (self._next + 1) % self.capacity
 
     def settle(self, request_id: RequestId) -> None:
