@@ -24,14 +24,33 @@ NUMBERS = "".join(f"number {n} " + "abc " * (n % 17) + "\n" for n in range(300))
 PROGRAMS: dict[str, tuple[list[str], list[bytes]]] = {
     "vim": (
         ["vim", "-u", "NONE", "-N", "numbers.txt"],
-        [b"\x06", b"/number 77\r", b"ihello w\xc3\xb6rld\x1b", b"dd", b"p", b"G", b"\x15", b":vsplit\r"],
+        [
+            b"\x06",
+            b"/number 77\r",
+            b"ihello w\xc3\xb6rld\x1b",
+            b"dd",
+            b"p",
+            b"G",
+            b"\x15",
+            b":vsplit\r",
+        ],
     ),
     "vim_left": (
         ["bash", "--norc", "--noprofile", "-i"],
-        [b"echo before\r", b"vim -u NONE -N numbers.txt\r", b"G", b":q!\r", b"echo after\r"],
+        [
+            b"echo before\r",
+            b"vim -u NONE -N numbers.txt\r",
+            b"",
+            b"",
+            b"G",
+            b"",
+            b":q!\r",
+            b"",
+            b"echo after\r",
+        ],
     ),
     "less": (["less", "numbers.txt"], [b" ", b" ", b"/number 123\r", b"b", b"k", b"k", b"G"]),
-    "top": (["top", "-d", "0.3", "-p", "{pid}"], [b"", b"", b"", b"1", b"c"]),
+    "top": (["top", "-d", "1.5", "-p", "{pid}"], [b"", b"", b"", b"1", b"c"]),
     "tmux": (
         ["tmux", "-L", "record", "-f", "/dev/null", "new-session", "bash --norc --noprofile"],
         [
@@ -46,12 +65,28 @@ PROGRAMS: dict[str, tuple[list[str], list[bytes]]] = {
     ),
     "python": (
         [sys.executable, "-q"],
-        [b"print('x' * 200)\r", b"for i in range(40): print(i, end='\\r\\n')\r\r", b"1/0\r", b"\x1b[A"],
+        [
+            b"print('x' * 200)\r",
+            b"for i in range(40): print(i, end='\\r\\n')\r\r",
+            b"1/0\r",
+            b"\x1b[A",
+        ],
     ),
     "bash": (
         ["bash", "--norc", "--noprofile", "-i"],
-        [b"ls --color=always -l /usr\r", b"echo " + b"abcdefgh " * 14, b"\x01", b"\x1b[C" * 3, b"XY"]
-        + [b"\x05", b"\x17", b"\r", b"printf 'a\\tb\\n'\r", b"clear\r", b"seq 30\r"],
+        [
+            b"ls --color=always -l /usr\r",
+            b"echo " + b"abcdefgh " * 14,
+            b"\x01",
+            b"\x1b[C" * 3,
+            b"XY",
+            b"\x05",
+            b"\x17",
+            b"\r",
+            b"printf 'a\\tb\\n'\r",
+            b"clear\r",
+            b"seq 30\r",
+        ],
     ),
     "progress": (
         [
@@ -59,7 +94,8 @@ PROGRAMS: dict[str, tuple[list[str], list[bytes]]] = {
             "-c",
             "for i in $(seq 0 5 100); do printf '\\r\\033[K%3d%% [%-20s]' $i "
             "$(printf '%*s' $((i/5)) '' | tr ' ' '#'); sleep 0.01; done; echo; "
-            "for i in $(seq 5); do printf 'a%d\\nb%d\\n\\033[2A' $i $i; done; printf '\\033[2Bend\\n'",
+            "for i in $(seq 5); do printf 'a%d\\nb%d\\n\\033[2A' $i $i; done; "
+            "printf '\\033[2Bend\\n'",
         ],
         [b""],
     ),
@@ -77,7 +113,7 @@ def record(argv: list[str], keys: list[bytes]) -> bytes:
     out = bytearray()
 
     def drain(quiet_s: float) -> None:
-        until = time.monotonic() + 5
+        until = time.monotonic() + 8
         while time.monotonic() < until and select.select([fd], [], [], quiet_s)[0]:
             try:
                 data = os.read(fd, 65536)
@@ -87,11 +123,11 @@ def record(argv: list[str], keys: list[bytes]) -> bytes:
                 return
             out.extend(data)
 
-    drain(0.5)
+    drain(1.5)
     for key in keys:
         with contextlib.suppress(OSError):
             os.write(fd, key)
-        drain(0.4)
+        drain(1.0)
     with contextlib.suppress(OSError):
         os.kill(pid, signal.SIGKILL)
     os.close(fd)
