@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from fabric.cli.announce import Announcer, announcements, error_from
@@ -35,6 +35,7 @@ def refusal(reason: str, message: str, exit_code: int, **metadata: object) -> Fa
 def up(context: Context) -> int:
     """Start a fabric and stay with it, or with ``--detach`` return when it is ready."""
     refuse_the_ssh_library()
+    _refuse_an_open_door(context)
     state = context.state.prepare()
     if state.is_up():
         raise _already_up(state)
@@ -48,6 +49,18 @@ def up(context: Context) -> int:
         cluster = Cluster(settings, state, embedded=not settings.cluster.address)
         asyncio.run(Supervisor(context, cluster, announcer).run())
     return 0
+
+
+def _refuse_an_open_door(context: Context) -> None:
+    """Say before the cluster starts what the gateway would say after it. Raises: SettingsError."""
+    from fabric.gateway.auth import check_listener
+
+    settings = context.loaded.settings
+    gateway = settings.gateway
+    if not settings.cluster.address and not gateway.token_file:
+        # An embedded fabric gets a token of its own.
+        gateway = replace(gateway, token_file=str(context.state.principals_file))
+    check_listener(gateway)
 
 
 def _already_up(state: StateDir) -> FabricError:

@@ -68,6 +68,12 @@ class RequestIdConflictError(InvalidRequestError):
     reason = "REQUEST_ID_CONFLICT"
 
 
+class SettingsError(InvalidRequestError):
+    """One or more settings are wrong; the message lists every fault."""
+
+    reason = "INVALID_SETTINGS"
+
+
 class UnauthenticatedError(FabricError):
     """No valid credential came with the call."""
 

@@ -7,7 +7,7 @@ flags; ``fabric.core.sources`` reads them. Seconds end in ``_s``, sizes in ``_by
 
 from dataclasses import dataclass, field, fields
 
-from fabric.core.errors import InvalidRequestError
+from fabric.core.errors import SettingsError as SettingsError  # its home for those who set
 from fabric.core.model import Network, SandboxMode
 
 MIN_RESULT_BYTES = 64
@@ -20,12 +20,6 @@ class Secret(str):
 
     def __repr__(self) -> str:
         return "'***'"
-
-
-class SettingsError(InvalidRequestError):
-    """One or more settings are wrong; the message lists every fault."""
-
-    reason = "INVALID_SETTINGS"
 
 
 class _Faults:

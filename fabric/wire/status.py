@@ -32,7 +32,6 @@ from fabric.core.errors import (
     error_classes,
     error_of,
 )
-from fabric.core.settings import SettingsError
 
 DOMAIN = "pty-fabric"
 DETAILS_HEADER = "grpc-status-details-bin"
@@ -163,13 +162,10 @@ def error_from(
     if info is None:
         return _BY_CODE.get(code, UnknownReasonError)(message, grpc_code=code.name)
     metadata = dict(info.metadata)
-    if info.reason == SettingsError.reason:
-        error: FabricError = SettingsError(message)
-    elif info.reason in _KNOWN:
+    if info.reason in _KNOWN:
         return error_of(info.reason, message, metadata)
-    else:
-        error = _BY_CODE.get(code, UnknownReasonError)(message)
-        error.__dict__["reason"] = info.reason
+    error = _BY_CODE.get(code, UnknownReasonError)(message)
+    error.__dict__["reason"] = info.reason
     error.metadata.update(metadata)
     return error
 

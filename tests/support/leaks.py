@@ -86,7 +86,7 @@ def since(before: Snapshot, *, with_cluster: bool = False) -> list[str]:
     now = descendants()
     new = [item for item in now if item.identity not in before.processes]
     if with_cluster:
-        shims = {item.pid for item in now if "workers.shim" in item.name}
+        shims = {item.pid for item in now if "workers/shim" in item.name}
         new = [item for item in new if item.parent in shims]
     rows = [f"process {item.pid} ({item.name})" for item in new]
     if with_cluster:
