@@ -54,6 +54,13 @@ def binaries() -> tuple[str, ...]:
     return tuple(found)
 
 
+def kept_of_run() -> tuple[str, ...] | None:
+    """List what of this machine's ``/run`` stays in sight; None when it has none."""
+    if not os.path.isdir(_RUN):  # noqa: PTH112
+        return None
+    return tuple(path for path in _RUN_KEPT if os.path.exists(path))  # noqa: PTH110
+
+
 def hidden(policy: ResolvedPolicy) -> tuple[str, ...]:
     """List the folders whose outside contents a session does not see, masked ones apart."""
     if policy.mode is SandboxMode.WORKSPACE_WRITE and policy.workspace_root != TEMPORARY:
@@ -76,19 +83,20 @@ def arguments(
     masked: Iterable[tuple[str, bool]],
     *,
     as_root: bool,
-    has_run: bool = True,
+    run_kept: Iterable[str] | None = (),
 ) -> tuple[str, ...]:
     """Build the command in front of the session's own; ``masked`` holds (path, is a folder).
 
-    ``as_root`` is about the uid of the session. The workspace is taken from the descriptor
-    ``WORKSPACE_FD``, which ``workers.shim.confine`` opens and compares.
+    ``as_root`` is about the uid of the session, ``run_kept`` about what of ``/run`` stays in
+    sight (``kept_of_run``; None where there is no ``/run``). The workspace is taken from the
+    descriptor ``WORKSPACE_FD``, which ``workers.shim.confine`` opens and compares.
     """
     out = [binary, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
     if as_root:
         out += ["--remount-ro", "/proc"]
-    if has_run:
+    if run_kept is not None:
         out += ["--perms", "0755", "--tmpfs", _RUN]
-        for path in _RUN_KEPT:
+        for path in run_kept:
             out += ["--ro-bind-try", path, path]
     if TEMPORARY in hidden(policy):
         out += ["--perms", "1777", "--tmpfs", TEMPORARY]

@@ -137,7 +137,7 @@ class _Start:
             dataclasses.replace(policy, cwd=real),
             secret,
             as_root=as_root,
-            has_run=os.path.isdir("/run"),  # noqa: PTH112
+            run_kept=bubblewrap.kept_of_run(),
         )
         if policy.mode is SandboxMode.WORKSPACE_WRITE:
             self._keep_temporary(policy.workspace_root, TEMPORARY)

@@ -21,7 +21,9 @@ for good, so this must never run in a process that is to be used for anything el
 Run as a program, it carries out a plan and becomes a command: trials use that.
 """
 
-import base64
+from __future__ import annotations
+
+import binascii
 import ctypes
 import errno
 import json
@@ -29,7 +31,10 @@ import os
 import stat
 import struct
 import sys
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # importing it takes longer than all the rest, on the way to every open
+    from typing import Any
 
 VERSION = 1
 
@@ -45,6 +50,7 @@ _LANDLOCK_RULE_PATH_BENEATH = 1
 # What Landlock accepts for a rule on something that is not a directory.
 _FILE_ACCESS = (1 << 0) | (1 << 1) | (1 << 2) | (1 << 14) | (1 << 15)
 _MAX_CAPABILITY = 64
+_LIBC = ctypes.CDLL(None, use_errno=True)  # by the parent: it is slow in a fresh child
 _O_PATH = getattr(os, "O_PATH", 0)
 _DEFAULTS: dict[str, Any] = {
     "cgroup": None,
@@ -74,7 +80,7 @@ class _Kernel:
     """The few system calls Python has no name for; each raises with the step it served."""
 
     def __init__(self) -> None:
-        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._libc = _LIBC
 
     def _check(self, step: str, result: int) -> int:
         if result < 0:
@@ -125,7 +131,7 @@ def apply(plan: bytes, *, prepared: bool = False) -> None:
     if steps["landlock"]:
         _landlock(kernel, steps["landlock"])
     if steps["seccomp"]:
-        _seccomp(kernel, base64.b64decode(steps["seccomp"], validate=True))
+        _seccomp(kernel, binascii.a2b_base64(steps["seccomp"], strict_mode=True))
 
 
 def prepare(plan: bytes) -> None:

@@ -97,3 +97,9 @@ def test_what_can_be_seen_in_workspace_write(path, seen):
 def test_hidden_folders_by_mode():
     assert hidden(policy()) == ("/run",)
     assert hidden(policy(mode=WRITE)) == ("/run", "/tmp")
+
+
+def test_run_is_hidden_where_there_is_one_but_for_what_is_kept():
+    kept = arguments("bwrap", policy(), (), as_root=False, run_kept=("/run/systemd/resolve",))
+    assert "--tmpfs /run --ro-bind-try /run/systemd/resolve" in " ".join(kept)
+    assert "/run" not in arguments("bwrap", policy(), (), as_root=False, run_kept=None)

@@ -22,9 +22,9 @@ LANDLOCK = replace(BARE, landlock_abi=7, filtered=True)
 MAC = NodeConfinement("mac-1", "darwin", "arm64", seatbelt=True)
 WRITE, READ = SandboxMode.WORKSPACE_WRITE, SandboxMode.READ_ONLY
 FULL = SandboxMode.DANGER_FULL_ACCESS
-USER = Account(1000, 1000, (), "me", "/home/me", "/bin/sh")
+USER = Account(1000, 1000, (), "me", "/h/me", "/bin/sh")
 ROOT = Account(0, 0, (), "root", "/root", "/bin/sh")
-OTHER = Account(2000, 2000, (), "bot", "/home/bot", "/bin/sh", switched=True)
+OTHER = Account(2000, 2000, (), "bot", "/h/bot", "/bin/sh", switched=True)
 
 
 @pytest.fixture(autouse=True)

@@ -15,8 +15,8 @@ from workers.sandbox.environment import (
 )
 
 ALLOW = SandboxSettings().env_allow
-ME = Account(1000, 1000, (), "me", "/home/me", "/bin/zsh")
-SOMEBODY = Account(2000, 2000, (), "bot", "/home/bot", "/usr/sbin/nologin", switched=True)
+ME = Account(1000, 1000, (), "me", "/h/me", "/bin/zsh")
+SOMEBODY = Account(2000, 2000, (), "bot", "/h/bot", "/usr/sbin/nologin", switched=True)
 
 
 def made(ambient=None, session=None, explicit=(), allow=ALLOW, **facts):
@@ -123,28 +123,28 @@ def test_a_program_finds_what_it_may_rely_on():
     env = made(account=ME)
     assert env["PATH"] == DEFAULT_PATH
     assert (env["HOME"], env["USER"], env["LOGNAME"], env["SHELL"]) == (
-        "/home/me", "me", "me", "/bin/zsh",
+        "/h/me", "me", "me", "/bin/zsh",
     )  # fmt: skip
 
 
 def test_the_home_of_the_service_is_kept_for_its_own_account():
     assert made({"HOME": "/tmp/h"}, account=ME)["HOME"] == "/tmp/h"
-    assert made({"HOME": "relative"}, account=ME)["HOME"] == "/home/me"
+    assert made({"HOME": "relative"}, account=ME)["HOME"] == "/h/me"
 
 
 def test_another_account_gets_nothing_of_the_services_folders():
     env = made(
         {
-            "HOME": "/home/me", "USER": "me", "SHELL": "/bin/zsh", "TMPDIR": "/var/tmp/me",
-            "CARGO_HOME": "/home/me/.cargo", "JAVA_HOME": "/opt/java", "PATH": "/home/me/bin:/bin",
+            "HOME": "/h/me", "USER": "me", "SHELL": "/bin/zsh", "TMPDIR": "/var/tmp/me",
+            "CARGO_HOME": "/h/me/.cargo", "JAVA_HOME": "/opt/java", "PATH": "/h/me/bin:/bin",
         },
         account=SOMEBODY,
     )  # fmt: skip
-    assert (env["HOME"], env["USER"], env["SHELL"]) == ("/home/bot", "bot", "/bin/sh")
+    assert (env["HOME"], env["USER"], env["SHELL"]) == ("/h/bot", "bot", "/bin/sh")
     assert "CARGO_HOME" not in env
     assert "TMPDIR" not in env
     assert env["JAVA_HOME"] == "/opt/java"
-    assert env["PATH"] == "/home/me/bin:/bin"
+    assert env["PATH"] == "/h/me/bin:/bin"
 
 
 def test_a_shell_nobody_can_log_in_to_is_replaced():

@@ -25,12 +25,12 @@ from workers.sandbox.landlock import (
 from workers.sandbox.policy import Folder, ResolvedPolicy
 
 TREE = {
-    "/": [("bin", True), ("dev", False), ("etc", False), ("home", False), ("tmp", False)],
-    "/home": [("me", False), ("you", False)],
-    "/home/me": [(".ray", False), ("code", False), ("link", True), ("notes", False)],
+    "/": [("bin", True), ("dev", False), ("etc", False), ("h", False), ("tmp", False)],
+    "/h": [("me", False), ("you", False)],
+    "/h/me": [(".ray", False), ("code", False), ("link", True), ("notes", False)],
     "/tmp": [("ray", False), ("x", False)],
 }
-WS = Folder("/home/me/code", 7, 42)
+WS = Folder("/h/me/code", 7, 42)
 
 
 def listing(path):
@@ -46,17 +46,17 @@ def rules_of(step):
 
 
 def test_without_masks_the_top_of_the_tree_is_opened_links_left_out():
-    assert openable([], listing) == ["/dev", "/etc", "/home", "/tmp"]
+    assert openable([], listing) == ["/dev", "/etc", "/h", "/tmp"]
 
 
 def test_a_masked_path_is_left_out_by_opening_its_siblings():
-    assert openable(["/home/me/.ray", "/dev"], listing) == [
-        "/etc", "/home/me/code", "/home/me/notes", "/home/you", "/tmp",
+    assert openable(["/h/me/.ray", "/dev"], listing) == [
+        "/etc", "/h/me/code", "/h/me/notes", "/h/you", "/tmp",
     ]  # fmt: skip
 
 
 def test_several_masks_and_a_mask_of_everything():
-    assert openable(["/home", "/tmp/ray", "/etc"], listing) == ["/dev", "/tmp/x"]
+    assert openable(["/h", "/tmp/ray", "/etc"], listing) == ["/dev", "/tmp/x"]
     assert openable(["/"], listing) == []
 
 
@@ -73,7 +73,7 @@ def test_rights_are_those_of_the_abi(abi):
 
 
 def test_read_only_writes_nothing_but_devices_and_the_terminal():
-    step = ruleset(policy(), 7, ["/home/me/.ray"], listing)
+    step = ruleset(policy(), 7, ["/h/me/.ray"], listing)
     writing = {path for path, access in rules_of(step).items() if access & WRITE}
     assert writing == {
         "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty",
@@ -82,12 +82,12 @@ def test_read_only_writes_nothing_but_devices_and_the_terminal():
     assert rules_of(step)["/dev/null"] == DEVICE
     assert rules_of(step)["/dev/tty"] == TERMINAL == step["tty"]
     assert "/dev" not in rules_of(step)
-    assert "/home/me/.ray" not in rules_of(step)
+    assert "/h/me/.ray" not in rules_of(step)
 
 
 def test_workspace_write_adds_the_very_folder_that_was_checked():
     step = ruleset(policy(SandboxMode.WORKSPACE_WRITE), 7, [], listing, Folder("/tmp", 7, 2))
-    assert ["/home/me/code", READ | WRITE, [7, 42]] in step["rules"]
+    assert ["/h/me/code", READ | WRITE, [7, 42]] in step["rules"]
     assert ["/tmp", READ | WRITE, [7, 2]] in step["rules"]
     assert not (READ | WRITE) & (MAKE_CHAR | MAKE_BLOCK | IOCTL_DEV)
 
@@ -99,7 +99,7 @@ def test_a_workspace_that_holds_the_temporary_folder_is_granted_once():
 
 
 def test_the_temporary_folder_is_shared_only_when_nothing_masked_is_in_it():
-    assert may_write_temporary(["/home/me/.ray"])
+    assert may_write_temporary(["/h/me/.ray"])
     assert not may_write_temporary(["/tmp/ray"])
     assert not may_write_temporary(["/tmp"])
 

@@ -4,7 +4,7 @@ from workers.sandbox import masks
 from workers.sandbox.account import Account
 from workers.sandbox.masks import existing, of_service, outermost, sockets_of
 
-ME = Account(1000, 1000, (1000, 50), "me", "/home/me", "/bin/sh")
+ME = Account(1000, 1000, (1000, 50), "me", "/h/me", "/bin/sh")
 TABLE = """Num       RefCount Protocol Flags    Type St Inode Path
 0000: 00000002 00000000 00010000 0001 01  1073 /run/docker.sock
 0000: 00000002 00000000 00010000 0001 01  1074 @/tmp/.X11-unix/X0
@@ -29,8 +29,8 @@ def test_masks_in_masks_are_dropped():
 
 
 def test_rays_files_are_known_by_default_and_by_environment():
-    found = of_service({"RAY_AUTH_TOKEN_PATH": "/etc/ray/token", "RAY_TMPDIR": "x"}, "/home/me/")
-    assert found == ("/home/me/.ray", "/tmp/ray", "/etc/ray/token")
+    found = of_service({"RAY_AUTH_TOKEN_PATH": "/etc/ray/token", "RAY_TMPDIR": "x"}, "/h/me/")
+    assert found == ("/h/me/.ray", "/tmp/ray", "/etc/ray/token")
 
 
 def test_only_existing_paths_are_masked_links_resolved(tmp_path: Path):

@@ -14,7 +14,7 @@ FOLDERS = {
             "/srv/work/a": "/srv/work/a",
             "/srv/workshop": "/srv/workshop",
             "/srv/work/out": "/etc",
-            "/home/me": "/home/me",
+            "/h/me": "/h/me",
             "/link": "/srv/work",
             "/tmp": "/private/tmp",
         }.items()
@@ -34,7 +34,7 @@ def spec(**facts):
     )
 
 
-def resolved(*roots, default="/home/me", **facts):
+def resolved(*roots, default="/h/me", **facts):
     return resolve(
         spec(**facts), allowed_roots=roots, node_cwd_default=default, look_up=FOLDERS.get
     )
@@ -42,7 +42,7 @@ def resolved(*roots, default="/home/me", **facts):
 
 def test_the_root_of_the_policy_beats_the_default_of_the_node():
     assert resolved(workspace_root="/srv/work").workspace_root == "/srv/work"
-    assert resolved().workspace_root == "/home/me"
+    assert resolved().workspace_root == "/h/me"
 
 
 def test_the_root_is_canonical_and_keeps_its_identity():
@@ -53,7 +53,7 @@ def test_the_root_is_canonical_and_keeps_its_identity():
 
 def test_the_working_folder_never_becomes_the_root():
     policy = resolved(cwd="/etc", mode=SandboxMode.WORKSPACE_WRITE)
-    assert (policy.workspace_root, policy.cwd) == ("/home/me", "/etc")
+    assert (policy.workspace_root, policy.cwd) == ("/h/me", "/etc")
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_root_that_is_no_folder_is_refused(root):
         resolved(workspace_root=root)
 
 
-@pytest.mark.parametrize("root", ["/home/me", "/srv/workshop", "/srv/work/out"])
+@pytest.mark.parametrize("root", ["/h/me", "/srv/workshop", "/srv/work/out"])
 @pytest.mark.parametrize("mode", SandboxMode)
 def test_a_root_outside_the_allowed_ones_is_refused_also_through_a_link(root, mode):
     with pytest.raises(InvalidRequestError, match="outside the roots"):
@@ -125,4 +125,4 @@ def test_below_is_about_whole_names():
 def test_writable_roots_by_mode():
     assert writable_roots(resolved(), "/tmp") == ()
     writes = resolved(mode=SandboxMode.WORKSPACE_WRITE)
-    assert writable_roots(writes, "/tmp", "/tmp", "/home/me/tmp") == ("/home/me", "/tmp")
+    assert writable_roots(writes, "/tmp", "/tmp", "/h/me/tmp") == ("/h/me", "/tmp")

@@ -4,7 +4,7 @@ from workers.sandbox.seatbelt import PROGRAM, profile, wrap
 
 
 def policy(mode, network=Network.SHARED):
-    return ResolvedPolicy(mode, network, Folder('/Users/me/a "b"', 1, 2), "/Users/me")
+    return ResolvedPolicy(mode, network, Folder('/U/me/a "b"', 1, 2), "/U/me")
 
 
 def test_read_only_denies_every_write_but_harmless_devices():
@@ -44,8 +44,8 @@ def test_parentheses_balance():
 def test_paths_are_parameters_and_never_text_of_the_profile():
     argv = wrap(policy(SandboxMode.WORKSPACE_WRITE), ("bash", "-i"), ["/state"], ["/private/tmp"])
     assert argv[:2] == (PROGRAM, "-p")
-    assert "Users" not in argv[2]
-    assert 'WRITABLE_0=/Users/me/a "b"' in argv
+    assert "/U/me" not in argv[2]
+    assert 'WRITABLE_0=/U/me/a "b"' in argv
     assert "WRITABLE_1=/private/tmp" in argv
     assert "MASKED_0=/state" in argv
     assert argv[-3:] == ("--", "bash", "-i")
