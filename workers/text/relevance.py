@@ -183,7 +183,9 @@ def _bounded(data: bytes, modes: bytes, situation: Situation) -> list[Step]:
     if len(data) > MAX_FEED_BYTES:
         match = _RESTART.search(data, len(data) - MAX_FEED_BYTES)
         start = match.start() if match is not None else len(data) - MAX_FEED_BYTES
-        return [Step(modes + _modes(data[:start])), Step(data[start:], Origin.TOP)]
+        switches = [match[0] for match in _ALTERNATE.finditer(data, 0, start)]
+        state = modes + b"".join(switches[-1:]) + _modes(data[:start])
+        return [Step(state), Step(data[start:], Origin.TOP)]
     return [Step(modes + data, Origin.TOP if situation.lost else Origin.PRESENT)]
 
 
@@ -216,7 +218,7 @@ def _flow_restart(data: bytes, situation: Situation, least: int) -> tuple[int, b
     if long_line is not None:
         return len(data), long_line
     last = len(lines) - rows
-    for at in range(last, 0 if bottom else rows - 2, -1):
+    for at in range(last, 0 if bottom else max(0, rows - 2), -1):
         if lines[at - 1].endswith(b"\r"):
             rest = b"\n".join(lines[at:])
             return len(data) - len(rest), rest

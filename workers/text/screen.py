@@ -16,33 +16,32 @@ matter (``workers.text.relevance``), and reads the grid.
 """
 
 import copy
-import unicodedata
 from collections import defaultdict
 
 from pyte import modes as pyte_modes
-from pyte.screens import Char, Cursor, Margins, StaticDefaultDict, wcwidth
+from pyte.screens import Cursor, Margins, StaticDefaultDict, wcwidth
 from pyte.screens import Screen as PyteScreen
 
 from fabric.core.model import ScreenSnapshot
 from workers.text.bytelog import ByteLog
+from workers.text.drawing import BLANK, Cell, Drawing, scroll
 from workers.text.emulate import Emulator
 from workers.text.relevance import Origin, Situation, plan
 
-_Row = StaticDefaultDict[int, Char]
-_BLANK = Char(" ")
-_ASCII = [Char(chr(code)) for code in range(128)]
+_Rows = dict[int, StaticDefaultDict[int, Cell]]
 _WITH_CURSOR = 1049
 
 
-class Screen(PyteScreen):
+class Screen(Drawing, PyteScreen):
     """A pyte screen with the behaviour of the terminals people use."""
+
+    width_of = staticmethod(wcwidth)
 
     def __init__(self, rows: int, cols: int) -> None:
         self.alternate = False
-        self._main: dict[int, _Row] | None = None
+        self._main: _Rows | None = None
         self._main_cursor: Cursor | None = None
         self._saved: tuple[Cursor, bool, bool] | None = None
-        self._last = ""
         super().__init__(cols, rows)
 
     # -- reading ---------------------------------------------------------------
@@ -70,87 +69,6 @@ class Screen(PyteScreen):
     def wraps(self) -> bool:
         """Tell whether text goes on in the next row at the right border."""
         return pyte_modes.DECAWM in self.mode
-
-    # -- drawing ---------------------------------------------------------------
-
-    def draw(self, data: str) -> None:
-        """Write printable text at the cursor."""
-        self._last = data[-1]
-        if data.isascii() and pyte_modes.IRM not in self.mode:
-            self._draw_ascii(data)
-        else:
-            for char in data:
-                self._draw_char(char)
-
-    def _draw_ascii(self, data: str) -> None:
-        cursor, columns = self.cursor, self.columns
-        wraps = pyte_modes.DECAWM in self.mode
-        at, end = 0, len(data)
-        while at < end:
-            if cursor.x == columns:
-                if wraps:
-                    self._wrap()
-                else:
-                    cursor.x, at = columns - 1, end - 1
-            x = cursor.x
-            count = min(end - at, columns - x)
-            row = self.buffer[cursor.y]
-            self._divide(row, x)
-            self._divide(row, x + count)
-            row.update(
-                zip(
-                    range(x, x + count),
-                    map(_ASCII.__getitem__, data[at : at + count].encode()),
-                    strict=True,
-                )
-            )
-            cursor.x = x + count
-            at += count
-
-    def _draw_char(self, char: str) -> None:
-        width = wcwidth(char)
-        cursor, columns = self.cursor, self.columns
-        if width <= 0:
-            if width == 0:
-                self._combine(char)
-            return
-        if cursor.x + width > columns:
-            if pyte_modes.DECAWM in self.mode and width <= columns:
-                self._wrap()
-            else:
-                cursor.x = max(0, columns - width)
-        if pyte_modes.IRM in self.mode:
-            self.insert_characters(width)
-        row = self.buffer[cursor.y]
-        self._divide(row, cursor.x)
-        self._divide(row, cursor.x + width)
-        row[cursor.x] = Char(char)
-        if width == 2 and cursor.x + 1 < columns:
-            row[cursor.x + 1] = Char("")
-        cursor.x = min(cursor.x + width, columns)
-
-    def _wrap(self) -> None:
-        self.carriage_return()
-        self.index()
-
-    def _combine(self, char: str) -> None:
-        """Put a zero-width character onto the one before the cursor."""
-        x, row = self.cursor.x - 1, self.buffer[self.cursor.y]
-        while x > 0 and not row[x].data:
-            x -= 1
-        if x >= 0:
-            row[x] = Char(unicodedata.normalize("NFC", row[x].data + char))
-
-    @staticmethod
-    def _divide(row: _Row, x: int) -> None:
-        """Make a wide character whose halves lie on both sides of ``x`` two blanks."""
-        if x > 0 and x in row and not row[x].data:
-            row[x - 1] = row[x] = _BLANK
-
-    def repeat(self, count: int) -> None:
-        """Write the last character again."""
-        if self._last:
-            self.draw(self._last * min(count, self.columns * self.lines))
 
     # -- moving and erasing ----------------------------------------------------
 
@@ -189,7 +107,7 @@ class Screen(PyteScreen):
         """Go down a row, scrolling at the bottom of the region."""
         top, bottom = self._region()
         if self.cursor.y == bottom:
-            self._scroll(top, bottom, 1)
+            scroll(self.buffer, top, bottom, 1)
         else:
             self.cursor.y = min(self.cursor.y + 1, self.lines - 1)
 
@@ -197,7 +115,7 @@ class Screen(PyteScreen):
         """Go up a row, scrolling at the top of the region."""
         top, bottom = self._region()
         if self.cursor.y == top:
-            self._scroll(top, bottom, -1)
+            scroll(self.buffer, top, bottom, -1)
         else:
             self.cursor.y = max(self.cursor.y - 1, 0)
 
@@ -211,11 +129,11 @@ class Screen(PyteScreen):
 
     def scroll_up(self, count: int) -> None:
         """Move the region's rows up."""
-        self._scroll(*self._region(), count)
+        scroll(self.buffer, *self._region(), count)
 
     def scroll_down(self, count: int) -> None:
         """Move the region's rows down."""
-        self._scroll(*self._region(), -count)
+        scroll(self.buffer, *self._region(), -count)
 
     def _region(self) -> tuple[int, int]:
         return self.margins or (0, self.lines - 1)
@@ -223,36 +141,8 @@ class Screen(PyteScreen):
     def _scroll_from_cursor(self, count: int) -> None:
         top, bottom = self._region()
         if top <= self.cursor.y <= bottom:
-            self._scroll(self.cursor.y, bottom, count)
+            scroll(self.buffer, self.cursor.y, bottom, count)
             self.carriage_return()
-
-    def _scroll(self, top: int, bottom: int, count: int) -> None:
-        """Move rows up by ``count``, or down when it is negative."""
-        buffer = self.buffer
-        rows = [buffer.pop(y, None) for y in range(top, bottom + 1)]
-        first = top - count
-        for y, row in enumerate(rows, first):
-            if row is not None and top <= y <= bottom:
-                buffer[y] = row
-
-    def erase_in_line(self, how: int = 0, private: bool = False) -> None:
-        """Blank from the cursor on (0), up to it (1), or the row (2)."""
-        begin, end = {0: (self.cursor.x, self.columns), 1: (0, self.cursor.x + 1)}.get(
-            how, (0, self.columns if how == 2 else 0)
-        )
-        self._blank(begin, min(end, self.columns))
-
-    def erase_characters(self, count: int | None = None) -> None:
-        """Blank characters from the cursor on."""
-        self._blank(self.cursor.x, min(self.cursor.x + (count or 1), self.columns))
-
-    def _blank(self, begin: int, end: int) -> None:
-        row = self.buffer[self.cursor.y]
-        if begin < end:
-            self._divide(row, begin)
-            self._divide(row, end)
-            for x in range(begin, end):
-                row.pop(x, None)
 
     def erase_in_display(self, how: int = 0, *args: object, **kwargs: object) -> None:
         """Blank below the cursor (0), above it (1), or everything (2)."""
@@ -265,26 +155,6 @@ class Screen(PyteScreen):
             self.buffer.pop(y, None)
         if how in (0, 1):
             self.erase_in_line(how)
-
-    def insert_characters(self, count: int | None = None) -> None:
-        """Insert blanks at the cursor; what leaves the row is lost."""
-        self._shift_row(count or 1, 0)
-
-    def delete_characters(self, count: int | None = None) -> None:
-        """Delete characters at the cursor; the rest moves left."""
-        self._shift_row(0, count or 1)
-
-    def _shift_row(self, inserted: int, deleted: int) -> None:
-        row, x = self.buffer[self.cursor.y], self.cursor.x
-        if x >= self.columns:
-            return
-        inserted, deleted = min(inserted, self.columns - x), min(deleted, self.columns - x)
-        self._divide(row, x)
-        self._divide(row, x + deleted)
-        self._divide(row, self.columns - inserted)
-        rest = [row[c] for c in range(x + deleted, self.columns - inserted)]
-        cells = [_BLANK] * inserted + rest + [_BLANK] * deleted
-        row.update(zip(range(x, self.columns), cells, strict=True))
 
     # -- state -----------------------------------------------------------------
 
@@ -364,18 +234,18 @@ class Screen(PyteScreen):
         self.tabstops = set(range(8, cols, 8))
 
 
-def _blank_buffer() -> dict[int, _Row]:
-    return defaultdict(lambda: StaticDefaultDict(_BLANK))
+def _blank_buffer() -> _Rows:
+    return defaultdict(lambda: StaticDefaultDict(BLANK))
 
 
-def _crop(buffer: dict[int, _Row], height: int, lost: int, rows: int, cols: int) -> None:
+def _crop(buffer: _Rows, height: int, lost: int, rows: int, cols: int) -> None:
     kept = [buffer.pop(y, None) for y in range(height)][lost : lost + rows]
     for y, row in enumerate(kept):
         if row is not None:
             for x in [x for x in row if x >= cols]:
                 del row[x]
             if row[cols - 1].data and wcwidth(row[cols - 1].data[0]) == 2:
-                row[cols - 1] = _BLANK
+                row[cols - 1] = BLANK
             buffer[y] = row
 
 
