@@ -59,6 +59,7 @@ async def test_waits_and_streams_end_at_once_with_a_reason(gateway, fabric):
     client = FabricClient.connect(gateway.address, keep=True)
     await client.start()
     shell = await client.open()
+    terminal = fabric.sessions[shell.id].terminal
     stream = shell.follow(0)
     await anext(stream)
 
@@ -69,9 +70,14 @@ async def test_waits_and_streams_end_at_once_with_a_reason(gateway, fabric):
         return caught.value
 
     following = asyncio.create_task(drained())
-    await eventually(lambda: gateway.active_calls == 1)
-    await gateway.stop(drain_s=20)
-    assert (await following).metadata["next_offset"] == "2"
+    send = asyncio.create_task(shell.send("sleep 1000"))
+    await eventually(lambda: gateway.active_calls == 2)
+    stopping = asyncio.create_task(gateway.stop(drain_s=60))
+    assert int((await following).metadata["next_offset"]) >= 2
+    assert not send.done(), "the stream ended while the drain still waits for the send"
+    terminal.interrupted.set()
+    await send
+    await stopping
     await client.stop()
 
 

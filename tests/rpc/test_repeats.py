@@ -35,6 +35,20 @@ async def test_a_registry_that_stays_away_is_reported_in_bounded_tries(client, f
     fabric.away = 0
 
 
+async def test_a_tail_moves_a_cursor_and_is_never_tried_again(client, fabric, monkeypatch):
+    shell = await client.open()
+    asked = []
+
+    async def away(*arguments: object) -> None:
+        asked.append(arguments)
+        raise RegistryUnavailableError("away")
+
+    monkeypatch.setattr(fabric, "tail", away)
+    with pytest.raises(RegistryUnavailableError):
+        await shell.tail()
+    assert len(asked) == 1
+
+
 async def test_other_errors_are_not_tried_again(client, fabric):
     with pytest.raises(SessionNotFoundError):
         await client.session(new_session_id()).send("echo hi")

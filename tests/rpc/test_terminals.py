@@ -118,7 +118,11 @@ async def test_the_owner_and_the_server_introduce_themselves(client):
     assert [node.alive for node in await client.nodes()] == [True]
 
 
-async def test_leaving_the_block_releases_the_owner_and_keep_does_not(gateway):
+async def test_leaving_the_block_releases_the_owner_and_keep_does_not(gateway, fabric):
+    async with FabricClient.connect(gateway.address) as passing:
+        await passing.open()
+        assert len(fabric.sessions) == 1
+    assert not fabric.sessions
     async with FabricClient.connect(gateway.address, agent="kept", keep=True) as first:
         shell = await first.open(name="main")
         await shell.send("echo kept")
