@@ -20,7 +20,8 @@ from types import TracebackType
 from fabric.core.settings import ReadinessSettings, ShellSettings
 from workers.readiness.choose import inspector_for
 from workers.readiness.driver import SendWatch
-from workers.readiness.tiers import Memory, Verdict
+from workers.readiness.events import Verdict
+from workers.readiness.memory import Memory
 from workers.terminal.dialects import BashDialect, Dialect, PlainDialect
 from workers.terminal.master import Master
 from workers.text.transcript import Transcript

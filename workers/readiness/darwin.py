@@ -35,16 +35,6 @@ def parse_tpgid(text: str) -> int | None:
     return group if group > 0 else None
 
 
-def parse_group(text: str, group: int) -> tuple[tuple[int, str], ...]:
-    """Read ``ps -A -o pid=,pgid=,comm=``: pid and program of every member of ``group``."""
-    found = []
-    for line in text.splitlines():
-        words = line.split(None, 2)
-        if len(words) == 3 and words[0].isdigit() and words[1] == str(group):
-            found.append((int(words[0]), words[2].strip().rsplit("/", 1)[-1]))
-    return tuple(found)
-
-
 class DarwinInspector:
     """Looks at one session without the exact tier."""
 

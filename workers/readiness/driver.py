@@ -12,12 +12,9 @@ from collections.abc import Iterable, Sequence
 
 from fabric.core.settings import ReadinessSettings
 from workers.readiness.alarm import Alarm
-from workers.readiness.inspector import Inspector
-from workers.readiness.termios_view import wakes_reader
-from workers.readiness.tiers import (
+from workers.readiness.events import (
     Event,
     Exited,
-    Memory,
     Output,
     ProbeAt,
     Probed,
@@ -25,10 +22,13 @@ from workers.readiness.tiers import (
     Start,
     Tick,
     TickAt,
-    Tiers,
     Verdict,
     Wrote,
 )
+from workers.readiness.inspector import Inspector
+from workers.readiness.memory import Memory
+from workers.readiness.termios_view import wakes_reader
+from workers.readiness.tiers import Tiers
 from workers.terminal.dialects import Dialect
 from workers.terminal.master import READ_BUDGET_BYTES, Master
 from workers.text.marks import Mark, MarkKind

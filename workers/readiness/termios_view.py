@@ -6,7 +6,8 @@ is asked for (getpass, sudo, ssh, ``read -s``). Without canonical mode the progr
 the line itself or takes single keys, and the settings alone do not always tell which:
 readline and libedit leave signals on and take the carriage return as it is (ISIG on,
 ICRNL off), which no pager, menu or full-screen program does; node, IPython and others
-look like an editor's full-screen mode and are known by name.
+also take the signals and are told from full-screen programs by name, and from programs
+that take a single key by the output processing they leave on (OPOST).
 """
 
 import sys
@@ -36,6 +37,7 @@ class TermiosView:
     signals: bool
     cr_is_newline: bool
     ignore_cr: bool
+    processes_output: bool
     flow_control: bool
     line_ends: bytes
     signal_chars: bytes
@@ -45,7 +47,7 @@ class TermiosView:
 
 def view_of(attributes: list[Any]) -> TermiosView:
     """Read the result of ``tcgetattr``."""
-    iflag, _, _, lflag, _, _, chars = attributes
+    iflag, oflag, _, lflag, _, _, chars = attributes
     canonical = bool(lflag & termios.ICANON)
 
     def char(index: int) -> bytes:
@@ -63,6 +65,7 @@ def view_of(attributes: list[Any]) -> TermiosView:
         signals=bool(lflag & termios.ISIG),
         cr_is_newline=bool(iflag & termios.ICRNL),
         ignore_cr=bool(iflag & termios.IGNCR),
+        processes_output=bool(oflag & termios.OPOST),
         flow_control=bool(iflag & termios.IXON),
         line_ends=ends if canonical else b"",
         signal_chars=char(termios.VINTR) + char(termios.VQUIT) + char(termios.VSUSP),
@@ -81,10 +84,12 @@ def read_view(fd: int) -> TermiosView | None:
 
 def is_line_editor(view: TermiosView, names: frozenset[str]) -> bool:
     """Tell whether a raw reader edits lines: by its settings, else by its program's name."""
-    if view.canonical or view.echo:
+    if view.canonical or view.echo or view.cr_is_newline:
         return False
-    if view.signals and not view.cr_is_newline:
-        return True
+    return view.signals or (view.processes_output and _is_known(names))
+
+
+def _is_known(names: frozenset[str]) -> bool:
     return any(name in LINE_EDITORS or name.startswith("python") for name in names)
 
 

@@ -37,165 +37,39 @@ program could print what it read from its parent's memory); treating a short bou
 as a wait for input (a program that polls for a key while it works).
 """
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from fabric.core.model import Evidence, PromptKind, WaitReason
 from fabric.core.settings import ReadinessSettings
+from workers.readiness.events import (
+    Event,
+    Exited,
+    Instruction,
+    Output,
+    ProbeAt,
+    Probed,
+    Settle,
+    Start,
+    Tick,
+    TickAt,
+    Verdict,
+    Wrote,
+)
 from workers.readiness.inspector import Probe, Wait
+from workers.readiness.memory import Memory
 from workers.readiness.termios_view import kind_of
-from workers.terminal.dialects import Prompts
-from workers.text.marks import Mark, MarkKind
+from workers.text.marks import MarkKind
+
+__all__ = ["Memory", "Tiers", "Verdict"]
 
 BUSY_GRACE_S = 0.05
 UNMOVED_S = 0.1
 MARKER_QUIET_S = 0.005
 MARKER_RETRY_S = 0.0002
 STILL_S = 1.0
-MAX_PROMPTS = 16
-_NUMBERS = re.compile(rb"[0-9]+")
 BACKOFF = 1.3  # so a look comes at most this much later than the moment it looks for
 BURST = 4  # pauses between looks, in looks, while backing off
 MAX_LOAD = 0.002  # of a core for looks alone, once backed off; the loop takes as much again
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """Why the send is over and what that rests on; ``exit_code`` is the shell's last status."""
-
-    wait_reason: WaitReason
-    evidence: Evidence = Evidence.NONE
-    prompt_kind: PromptKind = PromptKind.NONE
-    exit_code: int | None = None
-    canonical: bool | None = None
-    echo: bool | None = None
-    foreground_pgid: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Wrote:
-    """Every byte of the send has been taken by the terminal."""
-
-    at: float
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """Output arrived; ``marks`` in it, and the printable text after the latest mark ever.
-
-    ``line`` holds the raw bytes since the last line end.
-    """
-
-    at: float
-    marks: tuple[Mark, ...] = ()
-    text_since_mark: str | None = None
-    line: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
-class Probed:
-    """A look was taken, then the output was drained; ``drained``: until nothing was left."""
-
-    at: float
-    probe: Probe
-    drained: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Exited:
-    """The top-level process ended and its output is drained."""
-
-    at: float
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """The time asked for by ``TickAt`` has come."""
-
-    at: float
-
-
-Event = Wrote | Output | Probed | Exited | Tick
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeAt:
-    """Look at this time (at once if it has passed); replaces an earlier one."""
-
-    at: float
-
-
-@dataclass(frozen=True, slots=True)
-class TickAt:
-    """Send a Tick at this time; replaces an earlier one."""
-
-    at: float
-
-
-@dataclass(frozen=True, slots=True)
-class Settle:
-    """The send is over."""
-
-    verdict: Verdict
-
-
-Instruction = ProbeAt | TickAt | Settle
-
-
-@dataclass(slots=True)
-class Memory:
-    """What a session has learned of its programs; one object, handed to every machine.
-
-    ``shell_pgid`` is the shell's process group, shown by its first prompt. ``mark`` is the
-    latest mark ever and ``text`` what stands after it; ``line`` the unfinished line of
-    the terminal, raw. ``reader`` is the thread last proved to wait, ``prompts`` the lines
-    at which it did.
-    """
-
-    shell_pgid: int | None = None
-    mark: MarkKind | None = None
-    text: str | None = None
-    line: bytes = b""
-    reader: int | None = None
-    prompts: set[bytes] = field(default_factory=set)
-
-    def learn(self, reader: int) -> None:
-        """Remember that ``reader`` waits at the present line."""
-        if reader != self.reader or len(self.prompts) >= MAX_PROMPTS:
-            self.prompts.clear()
-        self.reader = reader
-        if self.line:
-            self.prompts.add(_uncounted(self.line))
-
-    def is_known(self, reader: int) -> bool:
-        """Tell whether ``reader`` was proved to wait at a line like the present one."""
-        return reader == self.reader and _uncounted(self.line) in self.prompts
-
-    def output(self, marks: Sequence[Mark], text_since_mark: str | None, line: bytes) -> None:
-        """Take note of output, whether or not a send is under way."""
-        if marks:
-            self.mark = marks[-1].kind
-        self.text = text_since_mark
-        self.line = line
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """What is known when a send begins.
-
-    ``before`` is the look before the write. ``can_wake`` tells that the input could end a
-    reader's wait; ``writes`` that there is any.
-    """
-
-    at: float
-    before: Probe | None = None
-    can_wake: bool = True
-    writes: bool = True
-    background: bool = False
-    startup: bool = False
-    timeout_s: float | None = None
-    prompts: Prompts | None = None
 
 
 class Tiers:
@@ -279,15 +153,17 @@ class Tiers:
         return [look, *self._tick()]
 
     def _ticked(self, at: float) -> list[Instruction]:
-        if self._deadline is not None and at >= self._deadline:
+        never = float("inf")
+        deadline = never if self._deadline is None else self._deadline
+        silent_at = self._silent_at() or never
+        if at >= min(deadline, silent_at):  # a late tick: what came first counts
+            if silent_at < deadline:
+                return [self._settle(WaitReason.INFERRED_IDLE, Evidence.SILENCE)]
             return [self._settle(WaitReason.TIMEOUT, Evidence.DEADLINE)]
         if self._is_password_guess(at):
             guess = self._settle(WaitReason.INFERRED_IDLE, Evidence.TERMIOS)
             self.verdict = replace(guess.verdict, prompt_kind=PromptKind.PASSWORD)
             return [Settle(self.verdict)]
-        silent_at = self._silent_at()
-        if silent_at is not None and at >= silent_at:
-            return [self._settle(WaitReason.INFERRED_IDLE, Evidence.SILENCE)]
         return self._tick()
 
     # -- the marker tier -------------------------------------------------------
@@ -313,11 +189,14 @@ class Tiers:
         if probe.supported:
             if not probe.waits:
                 return None
-        elif event.at - (self._last_output_at or event.at) < MARKER_QUIET_S:
+        elif not self._is_steady(event.at):
             return None
         if self._memory.shell_pgid is None:
             self._memory.shell_pgid = probe.foreground_pgid
         return self._settle(WaitReason.STDIN_READ, Evidence.MARKER)
+
+    def _is_steady(self, at: float) -> bool:
+        return self._last_output_at is None or at - self._last_output_at >= MARKER_QUIET_S
 
     # -- the exact tier --------------------------------------------------------
 
@@ -347,7 +226,7 @@ class Tiers:
     def _counts(self, wait: Wait, at: float, *, poll: bool = False) -> bool:
         """Tell whether a sleep is new, and proves that its thread wants input."""
         since = self._still.setdefault(wait, at)
-        if self._is_old(wait) and at - (self._wrote_at or at) < UNMOVED_S:
+        if self._is_old(wait) and not self._is_long_written(at):
             return False
         memory = self._memory
         if memory.is_known(wait.tid):
@@ -362,6 +241,9 @@ class Tiers:
         """Tell whether the thread slept before the write, and should not have gone on."""
         before = self._baseline.get(wait.tid)
         return before is not None and wait.switches <= before and self._start.can_wake
+
+    def _is_long_written(self, at: float) -> bool:
+        return self._wrote_at is not None and at - self._wrote_at >= UNMOVED_S
 
     # -- silence and deadlines -------------------------------------------------
 
@@ -440,8 +322,3 @@ class Tiers:
             if self._memory.mark is MarkKind.CONTINUATION:
                 return PromptKind.CONTINUATION
         return kind_of(last.canonical, last.echo, line_editor=last.line_editor)
-
-
-def _uncounted(line: bytes) -> bytes:
-    """Take the numbers out of a prompt that counts its inputs."""
-    return _NUMBERS.sub(b"0", line)

@@ -1,8 +1,8 @@
 """The cases of public bug reports that concern input, prompts and readiness, on a bare PTY."""
 
 import os
-import signal
 import shutil
+import signal
 
 import pytest
 
