@@ -13,9 +13,10 @@ from workers.slot import SlotConfig
 class Shims(Protocol):
     """Ends the shims of this node."""
 
-    async def end(self, config: SlotConfig) -> CloseReceipt | None:
+    async def end(self, config: SlotConfig, *, is_over: bool = False) -> CloseReceipt | None:
         """Tear down what the slot's shim holds and end it; None when no shim answers.
 
+        ``is_over`` says that this was done, with a receipt; only the shim is left to end.
         Raises: CleanupIncompleteError (the shim stays, so it may be tried again).
         """
         ...
@@ -27,7 +28,7 @@ class ShimEnder:
     def __init__(self, teardown: TeardownSettings) -> None:
         self._teardown = teardown
 
-    async def end(self, config: SlotConfig) -> CloseReceipt | None:
+    async def end(self, config: SlotConfig, *, is_over: bool = False) -> CloseReceipt | None:
         """Tear down and end the slot's shim. Raises: CleanupIncompleteError."""
         try:
             shim = await ShimClient.connect(socket=config.shim_path, key=config.key)
@@ -35,7 +36,7 @@ class ShimEnder:
             return None
         try:
             receipt = None
-            spawned = await shim.adopt()
+            spawned = None if is_over else await shim.adopt()
             if spawned is not None:
                 os.close(spawned.master_fd)
                 os.close(spawned.log_fd)

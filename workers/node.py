@@ -231,7 +231,7 @@ class Node:
     async def _close(self, held: Held, session_id: SessionId, reason: str) -> CloseReceipt | None:
         try:
             receipt = await self._close_by_worker(held, session_id, reason)
-            left = await self._pool.discard(held)
+            left = await self._pool.discard(held, is_over=receipt is not None)
         except BaseException:
             held.closing = None
             raise

@@ -166,9 +166,10 @@ class Pool:
         self._listen(held)
         return held if published else None
 
-    async def discard(self, held: Held) -> CloseReceipt | None:
+    async def discard(self, held: Held, *, is_over: bool = False) -> CloseReceipt | None:
         """End everything of the slot; what cannot be ended is tried again later.
 
+        ``is_over`` says that the session in it was torn down already, with a receipt.
         Raises: CleanupIncompleteError, or what the factory raises.
         """
         held.is_ending = True
@@ -179,9 +180,11 @@ class Pool:
             await asyncio.wait({held.recovery})
         try:
             await self._factory.destroy(slot_id)
-            if held.channel is not None:
-                await self._await_gone(held.channel)
-            receipt = await self._shims.end(held.config)
+            if not is_over:  # no worker may hold the shim any more when it is told to end
+                await self._await_gone(held)
+            receipt, _ = await asyncio.gather(
+                self._shims.end(held.config, is_over=is_over), self._await_gone(held)
+            )
         except BaseException:
             self._unfinished[slot_id] = held
             raise
@@ -198,12 +201,14 @@ class Pool:
         except FabricError as error:
             _log.error("slot not ended", extra={"slot": held.config.slot_id, "why": str(error)})
 
-    async def _await_gone(self, channel: ChannelClient) -> None:
+    async def _await_gone(self, held: Held) -> None:
+        if held.channel is None:
+            return
         try:
             async with asyncio.timeout(GONE_TIMEOUT_S):
-                await asyncio.shield(channel.closed)
+                await asyncio.shield(held.channel.closed)
         except TimeoutError:
-            channel.close()
+            held.channel.close()
 
     def _perform(self, instructions: list[Instruction]) -> None:
         for item in instructions:
