@@ -17,6 +17,8 @@ CASES = [
     for case in load_cases()
     if not case.tools & NEEDS_PROCESSES and not any(tool.startswith(VIEW) for tool in case.tools)
 ]
+# Shorter than the defaults, so that a case about silence does not take half a minute.
+LIMITS = {"worker.readiness.idle_silence_s": "2", "worker.readiness.timeout_s": "12"}
 
 
 @pytest.mark.timeout(90)
@@ -29,7 +31,7 @@ async def test_case(case: Case, monkeypatch):
         monkeypatch.setenv(name, value)
     for name in case.service_env.get("unset", []):
         monkeypatch.delenv(name, raising=False)
-    async with local_fabric(**case.settings) as fabric, fabric.client() as client:
+    async with local_fabric(**(LIMITS | case.settings)) as fabric, fabric.client() as client:
         for _ in range(case.repeat):
             faults = await CaseRun(case, ClientSurface(client)).run()
             assert not faults, f"{case.fault}\n" + "\n".join(faults)
