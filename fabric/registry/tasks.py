@@ -137,6 +137,8 @@ class Tasks:
     def stop(self, task_id: TaskId) -> list[Change]:
         """Note that a running task was told to end. Raises: TaskNotFoundError."""
         task = self._get(task_id)
+        if not task.attached:
+            raise TaskNotFoundError(f"unknown task {task_id}", task_id=task_id)
         if task.record.state is not TaskState.RUNNING:
             return []
         task.record = replace(task.record, state=TaskState.STOPPING)

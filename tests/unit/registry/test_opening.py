@@ -459,6 +459,39 @@ async def test_an_answer_that_nobody_took_is_undone(tmp_path: Path):
         await d.open(owner, "x", request_id=RequestId("same"))
 
 
+async def test_an_answer_that_somebody_took_is_not_undone(tmp_path: Path):
+    """One caller has the answer; the other is cancelled in the step in which it would get it."""
+    async with desk(tmp_path) as d:
+        owner = await d.acquire()
+        gate = d.nodes["n1"].opening
+        gate.shut()
+        request = RequestId("same")
+
+        async def first() -> None:
+            await d.open(owner, "x", request_id=request)
+            second.cancel()
+
+        one = spawn(first())
+        await gate.reached()
+        second = spawn(d.open(owner, "x", request_id=request))
+        await d.registry.list(owner)
+        gate.open()
+        await one
+        assert isinstance(await ended(second), asyncio.CancelledError)
+        assert await d.names(owner) == ["x"]
+        assert len(d.nodes.running) == 1
+
+
+async def test_an_answer_is_forgotten_after_its_retention(tmp_path: Path):
+    async with desk(tmp_path, settings=RegistrySettings(request_retention_s=60, lease_s=900)) as d:
+        owner = await d.acquire()
+        first = await d.opened(owner, request_id=RequestId("same"))
+        d.clock.advance(59)
+        assert await d.opened(owner, request_id=RequestId("same")) == first
+        d.clock.advance(2)
+        assert await d.opened(owner, request_id=RequestId("same")) != first
+
+
 async def test_a_second_cancel_does_not_leave_the_rollback_undone(tmp_path: Path):
     async with desk(tmp_path) as d:
         owner = await d.acquire()

@@ -58,6 +58,8 @@ def test_a_reservation_counts_but_is_not_seen():
     with pytest.raises(CapacityReachedError, match="1 of 1 background tasks") as failure:
         made.reserve(record("t2"), 1, 0.0)
     assert failure.value.metadata == {"active": "1", "limit": "1"}
+    with pytest.raises(TaskNotFoundError):
+        made.stop(TaskId("t1"))
     made.reserve(record("t3", owner=OTHER), 1, 0.0)
     assert made.forget(TaskId("t1")) == [Drop(Kind.TASK, "t1")]
     assert made.forget(TaskId("t1")) == []
