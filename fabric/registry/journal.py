@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from fabric.core.errors import RegistryUnavailableError
+from fabric.core.errors import InternalError, RegistryUnavailableError
 from fabric.registry.instructions import Change, Kind, Put
 
 VERSION = 1
@@ -27,12 +27,8 @@ BUSY_TIMEOUT_S = 5.0  # a predecessor that was just killed may hold the lock for
 Rows = dict[Kind, dict[str, dict[str, Any]]]
 
 
-class JournalError(RegistryUnavailableError):
-    """The journal cannot be used as it is; the message says what to do."""
-
-    reason = "JOURNAL_UNUSABLE"
-    exit_code = 1
-    retryable = False
+class JournalError(InternalError):
+    """The journal cannot be used as it is, and waiting will not help; the message does."""
 
 
 class Journal:
