@@ -33,10 +33,11 @@ class Processes:
         """Return the descendants of ``root``, children first, each passed to ``visit``."""
         raise NotImplementedError
 
-    def is_living(self, identity: Identity) -> bool:
-        """Tell whether exactly this process can still run."""
-        row = self.row(identity[0])
-        return row is not None and row.identity == identity and row.is_living
+    def living(self, identities: Collection[Identity]) -> set[Identity]:
+        """Return those of these processes, exactly these, that can still run."""
+        rows = [self.row(pid) for pid, _ in identities]
+        found = {row.identity for row in rows if row is not None and row.is_living}
+        return found.intersection(identities)
 
 
 class ProcProcesses(Processes):
@@ -99,6 +100,11 @@ class PsProcesses(Processes):
         rows = self._list("-p", str(pid))
         return rows[0] if rows else None
 
+    def living(self, identities: Collection[Identity]) -> set[Identity]:
+        """Return those of these processes, exactly these, that can still run."""
+        rows = self._list("-p", ",".join(str(pid) for pid, _ in identities)) if identities else []
+        return {row.identity for row in rows if row.is_living}.intersection(identities)
+
     def below(self, root: int, visit: Visit) -> list[Row]:
         """Return the descendants of ``root``, children first, each passed to ``visit``."""
         return _visited(self._list("-ax"), root, visit)
@@ -106,15 +112,19 @@ class PsProcesses(Processes):
     def _list(self, *which: str) -> list[Row]:
         import subprocess  # only here: it would double the memory of the shim elsewhere
 
-        done = subprocess.run(
+        ps = subprocess.Popen(
             ["/bin/ps", *which, "-o", "pid=,ppid=,state=,lstart=,comm="],
             env={"LC_ALL": "C", "TZ": "UTC"},
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=10,
-            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
-        return parse_ps(done.stdout.decode("utf-8", "replace"))
+        try:
+            listing, _ = ps.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            ps.kill()
+            listing, _ = ps.communicate()
+        return [row for row in parse_ps(listing.decode("utf-8", "replace")) if row.pid != ps.pid]
 
 
 _MONTHS = {

@@ -108,6 +108,7 @@ class Ender:
         self._by_fd: dict[int, Identity] = {}
         self._bare: set[Identity] = set()
         self._until: float | None = None
+        self._look_at = 0.0
         self._is_running = False
         self._events: list[Event] = []
         self.done: Done | None = None
@@ -117,7 +118,7 @@ class Ender:
         """When ``tick`` is due next, on the clock given."""
         if self.done is not None or self._until is None:
             return None
-        return min(self._until, self._clock() + LOOK_S) if self._bare else self._until
+        return min(self._until, self._look_at) if self._bare else self._until
 
     def begin(self) -> None:
         """Start."""
@@ -142,10 +143,10 @@ class Ender:
 
     def tick(self) -> None:
         """Let time pass."""
-        for identity in list(self._bare):
-            if not self._processes.is_living(identity):
-                self._drop(identity)
-                self._feed(Exited(identity))
+        self._look_at = self._clock() + LOOK_S
+        for identity in self._bare - self._processes.living(self._bare):
+            self._drop(identity)
+            self._feed(Exited(identity))
         self._feed(Tick(self._clock()))
 
     def close(self) -> None:
@@ -176,6 +177,7 @@ class Ender:
                 self._events.append(Scanned(self._clock(), rows))
             elif isinstance(instruction, Wait):
                 self._until = instruction.until
+                self._look_at = self._clock() + LOOK_S
             else:
                 self.done = instruction
                 self._until = None
@@ -186,7 +188,7 @@ class Ender:
         try:
             if fd is not None:
                 signal.pidfd_send_signal(fd, signo)
-            elif self._processes.is_living(identity):
+            elif self._processes.living((identity,)):
                 os.kill(identity[0], signo)
             else:
                 return False

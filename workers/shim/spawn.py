@@ -2,9 +2,10 @@
 
 ``ptyprocess`` forks, makes the terminal the controlling one, closes every descriptor
 beyond 0-2 and reports a failing exec. What is left to the child before exec happens in
-``_Prepare``: signals, umask, limits, identity, folder, confinement, in this order, since
-each step may take away the right to do an earlier one. Any of them failing is an error
-with the step's name; the program is never started half prepared.
+``_Prepare``: signals, umask, limits, the part of the confinement that needs the service's
+rights, identity, folder, the rest of the confinement. In this order, since each step may
+take away the right to do an earlier one. Any of them failing is an error with the step's
+name; the program is never started half prepared.
 """
 
 import errno

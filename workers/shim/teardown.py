@@ -17,8 +17,9 @@ chance to leave on TERM; the shell only when they are gone. Three decisions need
 * Newcomers within the grace get TERM too (a handler may start a clean-up program), but
   only for a few rounds: something that forks faster than it dies is killed at once.
 * What still appears after a round of KILL forks faster than we look. Then everything is
-  stopped, top down and again until no new process shows, and only then killed: a
-  stopped process cannot fork.
+  stopped, top down and again until no new process shows and each has come to a stand, and
+  only then killed: a stopped process cannot fork. One that has been told to stop still
+  can, if it was inside a fork and has not had the processor since.
 
 A failed teardown leaves the shell running (and continued), names the survivors and may
 be tried again with a new machine. Times are seconds of any one monotonic clock.
@@ -32,8 +33,10 @@ from workers.shim.tree import Identity, Row, Value, heads
 KILL_S = 2.0
 """How long killed processes may take to vanish before they are called survivors."""
 TERM_ROUNDS = 3
-FREEZE_ROUNDS = 64
 FREEZE_CYCLES = 8
+FREEZE_LOOK_S = 0.002
+_STANDING = ("T", "t", "D")
+"""States in which a process does not fork; D goes over to T before it runs on."""
 
 _TERM, _KILL, _FREEZE, _SHELL, _SHELL_KILL, _DONE = range(6)
 
@@ -173,6 +176,7 @@ class Teardown:
         self._cycles = 0
         self._asked: set[Identity] = set()
         self._frozen: set[Identity] = set()
+        self._freeze_until = 0.0
         self._stopped_heads: set[Identity] = set()
 
     def begin(self) -> list[Instruction]:
@@ -193,9 +197,9 @@ class Teardown:
             return self._scan()
         return []
 
-    def _scan(self, freeze: bool = False) -> list[Instruction]:
+    def _scan(self) -> list[Instruction]:
         self._scanning = True
-        return [Scan(freeze)]
+        return [Scan(freeze=self._phase == _FREEZE)]
 
     def _wait(self) -> list[Instruction]:
         assert self._deadline is not None  # noqa: S101  (every phase that waits sets it)
@@ -236,11 +240,14 @@ class Teardown:
                 self._records[row.identity] = _Record(row, row.identity in self._heads)
         if self._phase in (_SHELL, _SHELL_KILL):
             return self._shell_scanned(now, living)
-        targets = [row.identity for row in living if row.identity not in self._heads]
+        rows = [row for row in living if row.identity not in self._heads]
+        targets = [row.identity for row in rows]
         if not targets:
             return self._to_shell(now)
         if self._phase == _TERM:
             return self._terminate(now, targets)
+        if self._phase == _FREEZE:
+            return self._freeze(now, rows)
         return self._kill(now, targets)
 
     def _terminate(self, now: float, targets: list[Identity]) -> list[Instruction]:
@@ -263,22 +270,27 @@ class Teardown:
     def _kill(self, now: float, targets: list[Identity]) -> list[Instruction]:
         assert self._deadline is not None  # noqa: S101  (set when killing began)
         fresh = [i for i in targets if self._records[i].signo != SIGKILL]
-        if self._phase == _KILL:
-            if now >= self._deadline or self._cycles == FREEZE_CYCLES:
-                return self._fail(targets, fresh)
-            if not fresh:
+        if now >= self._deadline or (fresh and self._cycles == FREEZE_CYCLES):
+            return self._fail(targets, fresh)
+        if not fresh:
+            return self._wait()
+        self._phase = _FREEZE
+        self._cycles += 1
+        self._frozen = set()
+        self._freeze_until = now + self._kill_s
+        self._stopped_heads.update(i for i in self._heads or () if self._records[i].is_living)
+        return self._scan()
+
+    def _freeze(self, now: float, rows: list[Row]) -> list[Instruction]:
+        targets = [row.identity for row in rows]
+        is_new = not self._frozen.issuperset(targets)
+        self._frozen.update(targets)
+        if now < self._freeze_until:
+            if is_new:
+                return self._scan()
+            if any(row.state not in _STANDING for row in rows):
+                self._deadline = now + FREEZE_LOOK_S
                 return self._wait()
-            self._phase = _FREEZE
-            self._cycles += 1
-            self._rounds = 0
-            self._frozen = set()
-        else:
-            self._rounds += 1
-        if self._rounds < FREEZE_ROUNDS and not self._frozen.issuperset(targets):
-            if self._rounds:
-                self._frozen.update(targets)
-            self._stopped_heads.update(i for i in self._heads or () if self._records[i].is_living)
-            return self._scan(freeze=True)
         self._phase = _KILL
         self._deadline = now + self._kill_s
         return self._signal(targets, SIGKILL) + self._wait()

@@ -14,9 +14,27 @@ from tests.support.eventually import eventually, scaled
 from tests.terminal.shim.conftest import typed
 
 GRACE_S = 0.4
+HYDRA = """
+import fcntl, os, random, signal, sys, time
+folder, heads, until = sys.argv[1], 60, time.monotonic() + 10
+for signo in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    signal.signal(signo, signal.SIG_IGN)
+own = os.open("/dev/null", os.O_RDONLY)
+while time.monotonic() < until:
+    fd = os.open(f"{folder}/{random.randrange(heads)}", os.O_RDWR | os.O_CREAT)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        child = os.fork()
+        os.close(fd if child else own)  # each head keeps its own lock, and no other
+        own = own if child else fd
+    except BlockingIOError:
+        os.close(fd)
+        time.sleep(0.0002)
+"""
+"""Regrows each head that is cut off; one a lock, and for ten seconds at the worst."""
 
 
-async def closed(slots, client, grace_s=GRACE_S, shell_grace_s=0.3):
+async def closed(slots, client, grace_s=GRACE_S, shell_grace_s=2.0):
     """Tear down, check that nothing is left, and return the receipt and the time it took."""
     before = time.perf_counter()
     receipt = await client.teardown(grace_s=grace_s, shell_grace_s=shell_grace_s)
@@ -95,14 +113,14 @@ async def test_restless_forker_is_ended_although_it_never_stands_still(slots):
     await closed(slots, client)
 
 
-async def test_loop_typed_into_the_shell_starts_nothing_after_the_close_began(slots):
+async def test_end_of_one_command_does_not_start_the_next_of_the_same_line(slots):
     client = await slots.launch()
     spawned, screen = await slots.bash(client)
     trace = slots.folder / "trace"
-    await typed(spawned, screen, "true")
+    await typed(spawned, screen, f"{LEAVES['deaf']} & sleep 0.1")  # so that the grace lasts
     os.write(spawned.master_fd, f"sleep 640; echo deployed > {trace}\n".encode())
     await eventually(lambda: any("sleep 640" in line for line in marked(slots.mark)))
-    await closed(slots, client, grace_s=3.0)
+    await closed(slots, client)
     assert not trace.exists()
 
 
@@ -131,7 +149,7 @@ async def test_what_an_exit_trap_starts_is_swept(slots, trap):
     client = await slots.launch()
     spawned, screen = await slots.bash(client)
     await typed(spawned, screen, TRAPS[trap])
-    receipt, seconds = await closed(slots, client)
+    receipt, seconds = await closed(slots, client, shell_grace_s=0.3)
     assert len(receipt.ended) > 1, "the shell and what its trap started"
     assert seconds < scaled(2 * GRACE_S + 2 * 0.3 + 0.5)
 
@@ -142,6 +160,16 @@ async def test_small_bomb_is_ended(slots):
     await typed(spawned, screen, BOMB.rstrip("& ") + " & true")
     receipt, _ = await closed(slots, client, grace_s=0.05)
     assert len(receipt.ended) > 3
+
+
+async def test_what_regrows_faster_than_it_is_killed_is_frozen_first(slots):
+    client = await slots.launch()
+    spawned, _ = await slots.bash(client)
+    (slots.folder / "hydra.py").write_text(HYDRA)
+    os.write(spawned.master_fd, f"python3 {slots.folder}/hydra.py {slots.folder}\n".encode())
+    await eventually(lambda: len(marked(slots.mark)) > 40, what="the hydra to grow")
+    receipt, _ = await closed(slots, client, grace_s=0.05)
+    assert len(receipt.ended) > 20
 
 
 async def test_shell_that_ignores_everything_is_killed_after_its_grace(slots):
@@ -268,3 +296,26 @@ async def test_survivors_are_named_the_shell_is_left_and_a_retry_succeeds(slots)
     await tracer.communicate()
     receipt, _ = await closed(slots, client)
     assert receipt.root_exit is not None
+
+
+async def test_shell_in_a_pid_namespace_closes_as_quickly_and_completely(slots):
+    from workers.sandbox.bubblewrap import binaries
+
+    client = await slots.launch()
+    bwrap = next(iter(binaries()), None)
+    if bwrap is None:
+        pytest.skip("no bubblewrap here")
+    wrapper = (bwrap, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
+    flags = ("--unshare-pid", "--die-with-parent", "--")
+    argv = (*wrapper, *flags, "bash", "--norc", "--noprofile", "-i")
+    spawned, screen = await slots.spawn(client, *argv, wrappers=("bwrap",))
+    await eventually(lambda: screen.text.endswith(b"$ "), what="prompt in the sandbox")
+    line = "sleep 690 & setsid sleep 691 & (setsid sleep 692 &); sleep 0.1"
+    await typed(spawned, screen, line)
+    receipt, seconds = await closed(slots, client, grace_s=3.0, shell_grace_s=1.0)
+    assert seconds < scaled(0.3)
+    ended = signals(receipt)
+    assert ("sleep", "SIGTERM") in ended
+    assert ("bash", "SIGHUP") in ended
+    assert ("bwrap", None) in ended, "the wrapper leaves by itself"
+    assert receipt.root_exit == ExitStatus(exit_code=129), "bubblewrap's word for SIGHUP"

@@ -4,7 +4,7 @@ from signal import SIGCONT, SIGHUP, SIGKILL, SIGSTOP, SIGTERM
 
 from workers.shim.teardown import (
     FREEZE_CYCLES,
-    FREEZE_ROUNDS,
+    FREEZE_LOOK_S,
     KILL_S,
     TERM_ROUNDS,
     Done,
@@ -143,29 +143,51 @@ def to_kill(subject, *rows):
     subject.feed(Scanned(3.0, [*rows, BASH]))
 
 
+def stopped(pid):
+    return job(pid, state="T")
+
+
 def test_fork_bomb_is_frozen_until_nothing_new_shows_and_then_killed():
     subject = machine()
     to_kill(subject, job(11))
     gone(subject, job(11))
     assert subject.feed(Scanned(3.1, [job(20), BASH])) == [Scan(freeze=True)]
-    assert subject.feed(Scanned(3.2, [job(20), job(21), BASH])) == [Scan(freeze=True)]
-    assert subject.feed(Scanned(3.3, [job(20), job(21), job(22), BASH])) == [Scan(freeze=True)]
-    out = subject.feed(Scanned(3.4, [job(20), job(21), job(22), BASH]))
+    assert subject.feed(Scanned(3.2, [stopped(20), stopped(21), BASH])) == [Scan(freeze=True)]
+    rows = [stopped(20), stopped(21), stopped(22), BASH]
+    assert subject.feed(Scanned(3.3, rows)) == [Scan(freeze=True)]
+    out = subject.feed(Scanned(3.4, rows))
     assert sent(out) == [(20, SIGKILL), (21, SIGKILL), (22, SIGKILL)]
+    assert rest(out) == [Wait(3.4 + KILL_S)]
     gone(subject, job(20), job(21), job(22))
     out = subject.feed(Scanned(3.5, [BASH]))
     assert sent(out) == [(10, SIGTERM), (10, SIGHUP), (10, SIGCONT)]
 
 
-def test_endless_newcomers_are_killed_without_a_still_picture():
+def test_nothing_is_killed_before_everything_has_come_to_a_stand():
+    """A process told to stop may still be inside the fork that it was about to finish."""
+    subject = machine()
+    to_kill(subject, job(11))
+    gone(subject, job(11))
+    subject.feed(Scanned(3.0, [job(20), BASH]))
+    running = [job(20, state="R"), job(21, state="D"), BASH]
+    assert subject.feed(Scanned(3.0, running)) == [Scan(freeze=True)]
+    assert subject.feed(Scanned(3.0, running)) == [Wait(3.0 + FREEZE_LOOK_S)]
+    assert subject.feed(Tick(3.01)) == [Scan(freeze=True)]
+    late = [stopped(20), job(21, state="D"), job(22), BASH]
+    assert subject.feed(Scanned(3.01, late)) == [Scan(freeze=True)]
+    still = [stopped(20), job(21, state="D"), stopped(22), BASH]
+    assert sent(subject.feed(Scanned(3.02, still))) == [(20, SIGKILL), (21, SIGKILL), (22, SIGKILL)]
+
+
+def test_what_never_stands_still_is_killed_after_a_while_all_the_same():
     subject = machine()
     to_kill(subject, job(11))
     gone(subject, job(11))
     rows = [job(20), BASH]
-    for turn in range(FREEZE_ROUNDS):
+    for turn in range(30):
         assert subject.feed(Scanned(3.1, rows)) == [Scan(freeze=True)]
         rows = [job(30 + turn), *rows]
-    assert (30, SIGKILL) in sent(subject.feed(Scanned(3.1, rows)))
+    assert (30, SIGKILL) in sent(subject.feed(Scanned(3.1 + KILL_S, rows)))
 
 
 def test_bomb_that_outlives_every_cycle_is_given_up_and_named():
@@ -175,8 +197,9 @@ def test_bomb_that_outlives_every_cycle_is_given_up_and_named():
     for turn in range(FREEZE_CYCLES):
         row = job(100 + turn)
         assert subject.feed(Scanned(4.0, [row, BASH])) == [Scan(freeze=True)]
-        assert subject.feed(Scanned(4.0, [row, BASH])) == [Scan(freeze=True)]
-        assert sent(subject.feed(Scanned(4.0, [row, BASH]))) == [(row.pid, SIGKILL)]
+        assert subject.feed(Scanned(4.0, [stopped(row.pid), BASH])) == [Scan(freeze=True)]
+        out = subject.feed(Scanned(4.0, [stopped(row.pid), BASH]))
+        assert sent(out) == [(row.pid, SIGKILL)]
         assert gone(subject, row) == [Scan()]
     out = subject.feed(Scanned(4.0, [job(999), BASH]))
     assert sent(out) == [(999, SIGKILL), (10, SIGCONT)]
@@ -325,8 +348,8 @@ def test_frozen_wrappers_are_continued_with_the_shell():
     subject.feed(Scanned(3.0, [job(20, 12), shell, outer]))
     gone(subject, job(20))
     subject.feed(Scanned(3.1, [job(21, 12), shell, outer]))
-    subject.feed(Scanned(3.1, [job(21, 12), shell, outer]))
-    subject.feed(Scanned(3.1, [job(21, 12), shell, outer]))
+    subject.feed(Scanned(3.1, [job(21, 12, state="T"), shell, outer]))
+    subject.feed(Scanned(3.1, [job(21, 12, state="T"), shell, outer]))
     gone(subject, job(21))
     out = subject.feed(Scanned(3.2, [shell, outer]))
     assert sent(out) == [(12, SIGTERM), (12, SIGHUP), (10, SIGCONT), (12, SIGCONT)]
