@@ -1,5 +1,6 @@
 """`fabric up`, `down` and what lies between: every test starts and ends fabrics of its own."""
 
+import json
 import os
 import signal
 import subprocess
@@ -115,6 +116,19 @@ def test_a_killed_gateway_comes_back_and_the_sessions_are_still_there(fabric):
     eventually_sync(lambda: pid_of(fabric, "gateway_pid") != old, within=60)
     assert fabric("status", "-q").out == address
     assert "kept" in fabric("send", "-q", session, "echo $A", check=True).out.splitlines()
+
+
+def test_a_killed_cluster_comes_back_and_the_sessions_are_still_there(fabric, state_dir):
+    """Registry, node and workers die with Ray; the shim keeps the shell."""
+    fabric("up", "-d", check=True)
+    session = fabric("open", "-q", *FULL, check=True).out.strip()
+    before = fabric("send", "-q", session, "A=kept; echo $$", check=True).out
+    old = pid_of(fabric, "gateway_pid")
+    cluster = json.loads((state_dir / "cluster.json").read_text())
+    os.kill(cluster["starter"]["pid"], signal.SIGKILL)
+    eventually_sync(lambda: pid_of(fabric, "gateway_pid") not in (0, old), within=90)
+    after = fabric("send", "-q", session, "echo $A $$", check=True).out
+    assert f"kept {before.splitlines()[1]}" in after.splitlines()
 
 
 def test_down_cleans_up_after_a_killed_supervisor(fabric):
