@@ -86,9 +86,10 @@ class Books:
             self.wake(owner_id)
         return effects
 
-    def settle_task(self, record: TaskRecord, text: str, start: int) -> None:
+    def settle_task(self, record: TaskRecord, text: str, start: int, consumed: int = 0) -> None:
         """Record a task's end and announce it once. Raises: InvalidRequestError."""
-        first, rows = self.tasks.settle(record, text, start, self.clock.monotonic())
+        now = self.clock.monotonic()
+        first, rows = self.tasks.settle(record, text, start, now, consumed)
         told = [self._task_event(record)] if first else []
         self.commit([*rows, *told])
 

@@ -27,15 +27,11 @@ BUSY_TIMEOUT_S = 5.0  # a predecessor that was just killed may hold the lock for
 Rows = dict[Kind, dict[str, dict[str, Any]]]
 
 
-class JournalError(InternalError):
-    """The journal cannot be used as it is, and waiting will not help; the message does."""
-
-
 class Journal:
     """An open journal. Not for use from several threads."""
 
     def __init__(self, path: Path) -> None:
-        """Open or create the journal. Raises: JournalError."""
+        """Open or create the journal. Raises: InternalError."""
         self.path = path
         self._db = self._open(path)
 
@@ -58,7 +54,7 @@ class Journal:
             ) from error
 
     def load(self) -> Rows:
-        """Read everything, each kind in the order of its keys. Raises: JournalError."""
+        """Read everything, each kind in the order of its keys. Raises: InternalError."""
         rows: Rows = {}
         try:
             for kind in Kind:
@@ -84,7 +80,7 @@ class Journal:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         except OSError as error:
-            raise JournalError(
+            raise InternalError(
                 f"the journal {path} cannot be opened: {error.strerror}; give the service a state"
                 " folder it may write"
             ) from error
@@ -96,14 +92,14 @@ class Journal:
         except sqlite3.OperationalError as error:
             db.close()
             if "locked" in str(error):
-                raise JournalError(
+                raise InternalError(
                     f"the journal {path} is in use by another registry; end that one first"
                 ) from error
             raise self._damaged(str(error)) from error
         except sqlite3.DatabaseError as error:
             db.close()
             raise self._damaged(str(error)) from error
-        except JournalError:
+        except InternalError:
             db.close()
             raise
         return db
@@ -130,9 +126,9 @@ class Journal:
 
     def _check(self, db: sqlite3.Connection, version: int) -> None:
         if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-            raise JournalError(f"{self.path} is a database, but not a journal of this service")
+            raise InternalError(f"{self.path} is a database, but not a journal of this service")
         if version > VERSION:
-            raise JournalError(
+            raise InternalError(
                 f"the journal {self.path} is of version {version}, this registry knows {VERSION};"
                 " run the newer release, or move the file away and lose the owners"
             )
@@ -140,8 +136,8 @@ class Journal:
         if verdict != "ok":
             raise self._damaged(str(verdict))
 
-    def _damaged(self, what: str) -> JournalError:
-        return JournalError(
+    def _damaged(self, what: str) -> InternalError:
+        return InternalError(
             f"the journal {self.path} is damaged ({what.splitlines()[0] if what else 'unknown'});"
             " restore it from a copy, or move it away: sessions that still run are then adopted"
             " from their nodes, and owners must acquire again"

@@ -103,7 +103,7 @@ class Registry(Telling):
     async def start(self, *, watch: bool = True) -> None:
         """Load the journal and compare it with the nodes; then answer calls.
 
-        ``watch`` False leaves ``tick`` and ``poll`` to the caller. Raises: JournalError.
+        ``watch`` False leaves ``tick`` and ``poll`` to the caller. Raises: InternalError.
         """
         rows = self._books.journal.load()
         begun = restore(self._books, rows)

@@ -39,12 +39,16 @@ from fabric.registry.instructions import Change, Drop, Kind, Put
 RESERVATION_S = 60.0
 MAX_LABEL_CHARS = 200
 MAX_DETAIL_CHARS = 500
+CONSUME = -1
 ACTIVE = (TaskState.RUNNING, TaskState.STOPPING)
 
 
 @dataclass(slots=True)
 class Task:
-    """One task; ``text`` begins at the character ``start`` of its output."""
+    """One task; ``text`` begins at the character ``start`` of its output.
+
+    ``consumed`` is how far a reader without a cursor of its own has read.
+    """
 
     record: TaskRecord
     attached: bool
@@ -53,6 +57,7 @@ class Task:
     text: str = ""
     start: int = 0
     size: int = 0
+    consumed: int = 0
 
     @property
     def is_active(self) -> bool:
@@ -145,7 +150,7 @@ class Tasks:
         return [task.row()]
 
     def settle(
-        self, record: TaskRecord, text: str, start: int, now: float
+        self, record: TaskRecord, text: str, start: int, now: float, consumed: int = 0
     ) -> tuple[bool, list[Change]]:
         """Take a task's final state and output; False when it had a final state before.
 
@@ -167,6 +172,7 @@ class Tasks:
         )
         task.attached = True
         task.touched_at = now
+        task.consumed = consumed
         self._keep(task, text, start)
         return True, [*out, task.row(), *self._trim(record.owner_id)]
 
@@ -216,17 +222,20 @@ class Tasks:
     def output(self, owner_id: OwnerId, task_id: TaskId, cursor: int) -> TaskOutput:
         """Return what is kept of a task's output from ``cursor`` on.
 
+        ``CONSUME`` reads from where the last such read ended.
         While the task runs nothing is kept here and the cursor stays where it is.
         Raises: TaskNotFoundError, ForeignSessionError, InvalidRequestError.
         """
         record = self.find(owner_id, task_id)
-        if cursor < 0:
+        if cursor < CONSUME:
             raise InvalidRequestError("a task's cursor must not be negative", field="cursor")
         task = self._tasks[task_id]
         if task.is_active:
             return TaskOutput("", record, cursor)
         end = task.start + len(task.text)
-        begin = min(cursor, end)
+        begin = task.consumed if cursor == CONSUME else min(cursor, end)
+        if cursor == CONSUME:
+            task.consumed = end
         text = task.text[max(begin - task.start, 0) :]
         return TaskOutput(text, record, end, truncated=begin < task.start)
 

@@ -120,11 +120,12 @@ class Telling:
         return self._books.tasks.record(task_id)
 
     async def settle_task(
-        self, record: TaskRecord, text: str = "", first_cursor: int = 0
+        self, record: TaskRecord, text: str = "", first_cursor: int = 0, consumed: int = 0
     ) -> TaskRecord:
         """Take a task's final record and output; the first final state stays.
 
-        ``text`` begins at the character ``first_cursor`` of the task's output. A task of an
+        ``text`` begins at the character ``first_cursor`` of the task's output, of which a
+        reader without a cursor has read up to ``consumed``. A task of an
         owner that is gone is dropped. Raises: InvalidRequestError.
         """
         self._require_ready()
@@ -132,7 +133,7 @@ class Telling:
             return record
         if record.finished_at is None:
             record = replace(record, finished_at=self._books.clock.wall())
-        self._books.settle_task(record, text, first_cursor)
+        self._books.settle_task(record, text, first_cursor, consumed)
         return self._books.tasks.record(record.task_id)
 
     # Events

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from fabric.core.errors import RegistryUnavailableError
+from fabric.core.errors import InternalError, RegistryUnavailableError
 from fabric.registry import journal as module
 from fabric.registry.instructions import Drop, Kind, Put
-from fabric.registry.journal import Journal, JournalError
+from fabric.registry.journal import Journal
 
 
 def test_rows_are_kept_replaced_and_dropped(tmp_path: Path):
@@ -70,7 +70,7 @@ def test_a_killed_writer_leaves_what_it_had_committed(tmp_path: Path):
 def test_two_registries_never_share_a_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "BUSY_TIMEOUT_S", 0.01)
     made = Journal(tmp_path / "j.db")
-    with pytest.raises(JournalError, match="in use by another registry"):
+    with pytest.raises(InternalError, match="in use by another registry"):
         Journal(tmp_path / "j.db")
     made.close()
     Journal(tmp_path / "j.db").close()
@@ -79,7 +79,7 @@ def test_two_registries_never_share_a_journal(tmp_path: Path, monkeypatch: pytes
 def test_a_damaged_file_is_refused_with_the_way_out(tmp_path: Path):
     path = tmp_path / "j.db"
     path.write_bytes(b"this is not a database, whatever its name says" * 100)
-    with pytest.raises(JournalError, match=r"damaged.*restore it from a copy, or move it away"):
+    with pytest.raises(InternalError, match=r"damaged.*restore it from a copy, or move it away"):
         Journal(path)
     made = Journal(tmp_path / "k.db")
     made.apply([Put(Kind.OWNER, f"own_{n}", {"text": "x" * 500}) for n in range(200)])
@@ -87,17 +87,17 @@ def test_a_damaged_file_is_refused_with_the_way_out(tmp_path: Path):
     raw = bytearray((tmp_path / "k.db").read_bytes())
     raw[8192:40960] = b"\x55" * (40960 - 8192)
     (tmp_path / "k.db").write_bytes(raw)
-    with pytest.raises(JournalError, match="damaged"):
+    with pytest.raises(InternalError, match="damaged"):
         Journal(tmp_path / "k.db")
     (tmp_path / "k.db").write_bytes(raw[:5000])
-    with pytest.raises(JournalError, match="damaged"):
+    with pytest.raises(InternalError, match="damaged"):
         Journal(tmp_path / "k.db")
 
 
 def test_a_row_that_is_not_plain_data_is_damage(tmp_path: Path):
     made = Journal(tmp_path / "j.db")
     made._db.execute("INSERT INTO owners VALUES ('a', 'not json')")
-    with pytest.raises(JournalError, match="damaged"):
+    with pytest.raises(InternalError, match="damaged"):
         made.load()
     made.close()
 
@@ -108,21 +108,21 @@ def test_a_newer_or_a_foreign_file_is_refused(tmp_path: Path):
     with sqlite3.connect(path) as db:
         db.execute("PRAGMA user_version=99")
     db.close()
-    with pytest.raises(JournalError, match=r"version 99, this registry knows 1"):
+    with pytest.raises(InternalError, match=r"version 99, this registry knows 1"):
         Journal(path)
     other = tmp_path / "other.db"
     with sqlite3.connect(other) as db:
         db.execute("CREATE TABLE photos (id INTEGER)")
     db.close()
-    with pytest.raises(JournalError, match="not a journal of this service"):
+    with pytest.raises(InternalError, match="not a journal of this service"):
         Journal(other)
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(JournalError, match="cannot be opened"):
+    with pytest.raises(InternalError, match="cannot be opened"):
         Journal(tmp_path / "file" / "j.db")
-    with pytest.raises(JournalError, match="cannot be opened"):
+    with pytest.raises(InternalError, match="cannot be opened"):
         Journal(tmp_path)
 
 
