@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
-from importlib import metadata
 from typing import Any
 
 from fabric.actors.handles import ActorHandle
@@ -26,6 +25,7 @@ from fabric.core.errors import (
     StartupTimeoutError,
 )
 from fabric.core.ids import HostName, SlotId
+from fabric.core.neighbours import refuse_the_ssh_library
 from workers.slot import SlotConfig
 
 _log = logging.getLogger(__name__)
@@ -40,20 +40,6 @@ _LASTING: dict[str, Any] = {
 }
 # A call of the node or the registry waits for others; none may wait for a free place.
 _CALLS_AT_ONCE = 10_000
-
-
-def refuse_the_ssh_library() -> None:
-    """Refuse to run beside the SSH library of the same import name.
-
-    Raises: InvalidRequestError.
-    """
-    with contextlib.suppress(metadata.PackageNotFoundError):
-        version = metadata.version("fabric")
-        raise InvalidRequestError(
-            f"the SSH library fabric {version} is installed in this environment; it owns the"
-            " import name fabric, so Ray's workers could load either one: use an environment"
-            " without it"
-        )
 
 
 def alive_hosts() -> dict[HostName, dict[str, Any]]:

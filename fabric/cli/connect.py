@@ -12,6 +12,7 @@ from pathlib import Path
 
 from fabric.cli.context import Context
 from fabric.client.client import FabricClient
+from fabric.client.link import Tls
 from fabric.core.errors import (
     GatewayUnavailableError,
     InvalidRequestError,
@@ -63,6 +64,18 @@ def token_of(context: Context, gateway: str) -> str | None:
         raise InvalidRequestError(f"cannot read the token file {named}: {error}") from error
 
 
+def tls_of(context: Context) -> Tls | None:
+    """Return how to trust the gateway: FABRIC_CA_FILE (``system`` for the system's roots).
+
+    FABRIC_CERT_FILE and FABRIC_KEY_FILE say who to be; without any of them there is no TLS.
+    """
+    names = ("FABRIC_CA_FILE", "FABRIC_CERT_FILE", "FABRIC_KEY_FILE")
+    ca, cert, key = (context.environ.get(name) or None for name in names)
+    if ca is None and cert is None:
+        return None
+    return Tls(None if ca == "system" else ca, cert, key)
+
+
 @contextlib.asynccontextmanager
 async def connected(
     context: Context, mode: SandboxMode | None = None
@@ -72,17 +85,17 @@ async def connected(
     Raises: GatewayUnavailableError, UnauthenticatedError, SandboxModeLockedError.
     """
     agent, gateway = context.agent, gateway_of(context)
-    token = token_of(context, gateway)
+    token, tls = token_of(context, gateway), tls_of(context)
     state = context.state.prepare()
     cached = state.owner_file(agent, gateway)
     with state.holding(cached.with_suffix(".lock"), wait=True):
         known = state.read_owner(cached).get("owner_token")
         try:
-            client = await _start(gateway, token, agent, None, known)
+            client = await _start(gateway, token, tls, agent, None, known)
         except (OwnerNotLiveError, UnauthenticatedError):
             if known is None:
                 raise
-            client = await _start(gateway, token, agent, mode, None)
+            client = await _start(gateway, token, tls, agent, mode, None)
         state.write_owner(cached, {"owner_token": client.owner_token})
     try:
         if mode is not None and client.owner.mode != mode:
@@ -95,6 +108,7 @@ async def connected(
 async def _start(
     gateway: str,
     token: str | None,
+    tls: Tls | None,
     agent: AgentId,
     mode: SandboxMode | None,
     owner_token: str | None,
@@ -103,6 +117,7 @@ async def _start(
         client = FabricClient.connect(
             gateway,
             token=token,
+            tls=tls,
             agent=agent,
             mode=mode,
             lease_s=lease_s,

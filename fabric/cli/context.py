@@ -6,14 +6,12 @@ import os
 import signal
 from collections.abc import Callable, Coroutine, Mapping
 from functools import cached_property
-from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
 from fabric.cli.output import Output
 from fabric.cli.parser import flags_of
 from fabric.cli.state import StateDir, default_folder
-from fabric.core.errors import UnsupportedError
 from fabric.core.ids import AgentId, parse_label
 from fabric.core.sources import Loaded, load
 
@@ -68,22 +66,6 @@ class Context:
         for key, value in flags_of(self.arguments).items():
             flags += ["--set", f"{key}={value}"]
         return [*flags, "--state-dir", str(self.state.folder)]
-
-
-def refuse_the_ssh_library() -> None:
-    """Refuse to start beside the SSH library, whose import name is ours too.
-
-    Raises: UnsupportedError.
-    """
-    try:
-        version = metadata.version("fabric")
-    except metadata.PackageNotFoundError:
-        return
-    raise UnsupportedError(
-        f"the SSH library 'fabric' {version} is installed in this environment; its import name "
-        "is also pty-fabric's, and Python would mix the two",
-        hint="use an environment of its own for pty-fabric (make env), or uninstall 'fabric'",
-    )
 
 
 def run_interruptible(

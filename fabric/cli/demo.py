@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fabric.cli import processes
-from fabric.cli.context import refuse_the_ssh_library
 from fabric.cli.hints import hint_for
 from fabric.cli.output import Output
 from fabric.client.client import FabricClient
 from fabric.client.session import Session
 from fabric.core.errors import FabricError, ForeignSessionError
 from fabric.core.model import SandboxMode, SendResult, TaskState
+from fabric.core.neighbours import refuse_the_ssh_library
 
 # The demo types harmless commands only; a confined mode needs a node that can confine,
 # which a container often cannot.

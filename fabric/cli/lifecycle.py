@@ -12,11 +12,12 @@ from pathlib import Path
 
 from fabric.cli.announce import Announcer, announcements, error_from
 from fabric.cli.clusters import Cluster
-from fabric.cli.context import Context, refuse_the_ssh_library, run_interruptible
+from fabric.cli.context import Context, run_interruptible
 from fabric.cli.output import Output
 from fabric.cli.state import Record, StateDir, start_time_of
 from fabric.cli.supervisor import Supervisor
 from fabric.core.errors import FabricError, InternalError
+from fabric.core.neighbours import refuse_the_ssh_library
 
 _POLL_S = 0.05
 _SAY_AGAIN_S = 5.0

@@ -40,7 +40,9 @@ def build() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="fabric",
         description="Owned, persistent terminals for agents, spread over a Ray cluster.",
-        epilog="Results go to standard output, everything else to standard error.",
+        epilog="Results go to standard output, everything else to standard error. Environment: "
+        "FABRIC_GATEWAY, FABRIC_TOKEN or FABRIC_TOKEN_FILE, FABRIC_CA_FILE (TLS), FABRIC_AGENT, "
+        "FABRIC_STATE_DIR, FABRIC_CONFIG, and FABRIC_<SECTION>__<KEY> for every setting.",
         parents=[common],
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)

@@ -19,13 +19,14 @@ from fabric.actors.plan import Plan
 from fabric.actors.remote import RemoteRegistry
 from fabric.actors.sessions import Sessions
 from fabric.cli.announce import Announcer
-from fabric.cli.context import Context, refuse_the_ssh_library
+from fabric.cli.context import Context
 from fabric.client.link import Tls
 from fabric.client.peer import PeerSessions
 from fabric.core import log
 from fabric.core.errors import FabricError, InvalidRequestError
 from fabric.core.ids import HostName
 from fabric.core.model import GatewayKeys
+from fabric.core.neighbours import refuse_the_ssh_library
 from fabric.core.settings import Settings
 from fabric.gateway.limits import limits_of
 from fabric.gateway.server import Gateway
