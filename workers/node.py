@@ -41,6 +41,7 @@ from workers.capacity import UNKNOWN, Capacity, read_capacity
 from workers.ending import ShimEnder, Shims, refuse_survivors
 from workers.held import Held, SlotFactory
 from workers.pool import OnEvent, Pool
+from workers.sandbox.probe import NodeConfinement
 from workers.slot import SlotRecord
 from workers.slots import SlotState
 
@@ -54,6 +55,7 @@ class Node:
 
     ``facts`` is what the machine is (system, architecture, sandbox kinds); ``state`` adds
     what is left of it. ``on_event`` is told what the workers tell, as plain data.
+    ``confinement`` is what a probe found here; without it every worker probes by itself.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Node:
         capacity: Callable[[], Capacity] = read_capacity,
         shims: Shims | None = None,
         on_event: OnEvent = lambda session_id, event: None,
+        confinement: NodeConfinement | None = None,
     ) -> None:
         self.host = host
         self.node_dir = node_dir
@@ -80,6 +83,7 @@ class Node:
         self._lost: dict[SessionId, None] = {}
         self._opening = 0
         self._on_event = on_event
+        self._confinement = None if confinement is None else to_plain(confinement)
         self._draining = False
         self._sweeper: asyncio.Task[None] | None = None
         self._pool = Pool(
@@ -173,7 +177,8 @@ class Node:
         try:
             if held.channel is None:
                 raise SessionLostError("its worker is gone")
-            raw = await held.channel.call("open", {"spec": to_plain(spec)}, limit)
+            args = {"spec": to_plain(spec), "confinement": self._confinement}
+            raw = await held.channel.call("open", args, limit)
         except (OutcomeUnknownError, SessionLostError) as error:
             raise SessionLostError(
                 "the session's worker died while the session was being opened",

@@ -17,7 +17,7 @@ from fabric.core import log
 from fabric.core.ids import HostName
 from fabric.core.model import NodeState
 from workers.node import Node
-from workers.sandbox.probe import probe
+from workers.sandbox.probe import NodeConfinement, probe
 
 
 class NodeHost(Hosted):
@@ -39,6 +39,7 @@ class NodeHost(Hosted):
         settings = self._plan.settings
         log.configure(settings.log.level)
         log.node.set(self._host)
+        confinement = await probe(self._plan.worker.sandbox, self._host)
         reporter = Reporter(self._host, RemoteRegistry(settings))
         node = Node(
             self._host,
@@ -46,16 +47,16 @@ class NodeHost(Hosted):
             settings.node,
             self._plan.worker,
             RaySlots(self._plan, self._host),
-            facts=await self._facts(),
+            facts=await self._facts(confinement),
             on_event=reporter.report,
+            confinement=confinement,
         )
         await node.start()
         return node
 
-    async def _facts(self) -> NodeState:
+    async def _facts(self, confinement: NodeConfinement) -> NodeState:
         """Say what this machine is, by the labels it has in the cluster."""
         labels = await asyncio.to_thread(labels_here)
-        confinement = await probe(self._plan.worker.sandbox, self._host)
         return NodeState(
             host=self._host,
             alive=True,

@@ -184,10 +184,10 @@ class RemoteRegistry:
         return record
 
     async def settle_task(
-        self, record: TaskRecord, text: str = "", first_cursor: int = 0
+        self, record: TaskRecord, text: str = "", first_cursor: int = 0, consumed: int = 0
     ) -> TaskRecord:
         """Hand over a task's final record and output."""
-        final: TaskRecord = await self._ask("settle_task", record, text, first_cursor)
+        final: TaskRecord = await self._ask("settle_task", record, text, first_cursor, consumed)
         return final
 
     async def read_events(

@@ -64,7 +64,10 @@ class Reporter:
     async def _send(self, session_id: SessionId, event: dict[str, Any]) -> None:
         kind = event["kind"]
         if kind == "task_settled":
-            await self._registry.settle_task(from_plain(TaskRecord, event["task"]), event["text"])
+            record = from_plain(TaskRecord, event["task"])
+            await self._registry.settle_task(
+                record, event["text"], event["start"], event["consumed"]
+            )
         elif kind == "session_exited":
             await self._registry.session_exited(session_id, from_plain(ExitStatus, event))
         elif kind == "session_readopted":

@@ -1,10 +1,14 @@
 """A session worker as a plain class that Ray can wrap; it imports no more than it must."""
 
+import os
 from typing import Any
 
 from fabric.core import log
+from fabric.core.model import OpenResult, OpenSpec
+from fabric.core.plain import from_plain
 from fabric.core.settings import WorkerSettings
 from workers.actor import SessionActor
+from workers.sandbox import environment
 from workers.slot import SlotConfig
 
 
@@ -13,6 +17,7 @@ class SessionHost:
 
     def __init__(self, config: SlotConfig, settings: WorkerSettings, level: str) -> None:
         log.configure(level)
+        _prime(settings)
         self._actor = SessionActor(config, settings)
 
     def ready(self) -> bool:
@@ -22,3 +27,16 @@ class SessionHost:
     def call(self, method: str, args: dict[str, Any]) -> Any:
         """Make a call of the session channel."""
         return self._actor.call(method, args)
+
+
+def _prime(settings: WorkerSettings) -> None:
+    """Do now what only the first open would pay for: every worker has just one.
+
+    Compiling the patterns of the environment and the decoders costs 10 ms.
+    """
+    environment.inherit(os.environ, settings.sandbox.env_allow)
+    for kind in (OpenSpec, OpenResult):
+        try:
+            from_plain(kind, {})
+        except TypeError:
+            continue  # the decoder is kept; there was nothing to decode

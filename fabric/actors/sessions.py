@@ -51,12 +51,13 @@ from fabric.core.model import (
 from fabric.core.plain import from_plain, to_plain
 from fabric.core.repeat import digest_of
 from workers.dial import ChannelClient, ChannelClosedError
-from workers.tasks import label_of
+from workers.tasks import CONSUME, label_of
 
 T = TypeVar("T")
 READOPT_S = 15.0
 QUICK_S = 10.0
 WAIT_MARGIN_S = 10.0
+REPORT_S = 2.0  # how long a worker's report of an end may take
 MAX_UNKNOWN = 4096
 _ACTIVE = (TaskState.RUNNING, TaskState.STOPPING)
 
@@ -216,9 +217,12 @@ class Sessions:
                 return answer
             args = {"task_id": task_id, "cursor": cursor, "wait_s": wait_s}
             with contextlib.suppress(SessionNotFoundError):
-                return await self._look(
+                output = await self._look(
                     TaskOutput, caller, record.session_id, "task_output", args, wait_s
                 )
+                if cursor != CONSUME or output.record.state in _ACTIVE:
+                    return output
+                return await self._registry.task_output(caller, task_id, cursor, REPORT_S)
         return await self._registry.task_output(caller, task_id, cursor, 0.0)
 
     async def kill_task(self, caller: Caller, task_id: TaskId, request_id: RequestId) -> TaskRecord:

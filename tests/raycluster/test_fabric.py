@@ -21,7 +21,7 @@ from fabric.core.errors import (
     SessionNotFoundError,
 )
 from fabric.core.ids import new_request_id
-from fabric.core.model import Caller, CloseOutcome, OpenRequest, Outcome, SendRequest
+from fabric.core.model import Caller, CloseOutcome, OpenRequest, Outcome, SendRequest, TaskState
 from tests.raycluster.conftest import H1, H2, SESSIONS
 from tests.support.eventually import eventually
 
@@ -196,22 +196,62 @@ async def test_a_send_in_flight_when_the_worker_dies_is_unknown_and_never_run_ag
 
 
 async def test_a_cancelled_open_reaches_the_worker_and_leaves_nothing(fabric, owner):
-    before = {path.name for path in (fabric.state_dir / "nodes").rglob("*.json")}
-    request = OpenRequest(new_request_id(), "sh", host=H1, command=None)
+    # A program that never asks for input keeps the open in its start-up.
+    request = OpenRequest(new_request_id(), "sleeper", host=H1)
     work = asyncio.create_task(fabric.registry.open(owner.caller, request))
-    await eventually(lambda: fabric_opening(fabric, before), within=20)
+    sleeping = await eventually(lambda: programs("/bin/sleep", "31337"), within=20)
+    assert holding(fabric)
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
         await work
+    assert not psutil.pid_exists(sleeping[0])
+    assert not holding(fabric)
     assert await fabric.registry.list(owner.caller) == ()
 
 
-def fabric_opening(fabric, before):
-    """Tell whether some slot's file names a session that was not there before."""
-    for path in (fabric.state_dir / "nodes").rglob("*.json"):
-        if '"session_id"' in path.read_text():
-            return True
-    return False
+def programs(*argv):
+    """The pids of programs with this command line."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.cmdline() == list(argv):
+                found.append(process.pid)
+        except psutil.Error:
+            continue
+    return found
+
+
+def holding(fabric):
+    """The slots whose files name a session."""
+    files = (fabric.state_dir / "nodes").rglob("*.json")
+    return [path.name for path in files if '"session_id"' in path.read_text()]
+
+
+async def test_a_background_send_is_settled_in_the_registry_by_its_node(fabric, owner):
+    info = await owner.open(host=H1)
+    request = SendRequest(new_request_id(), b"echo hi", background=True)
+    record = await owner.sessions.start_task(owner.caller, info.session_id, request)
+
+    async def settled():
+        rows = {row.task_id: row for row in await fabric.registry.list_tasks(owner.caller)}
+        return rows[record.task_id].state is TaskState.COMPLETED
+
+    await eventually(settled, within=20)
+    await owner.close(info.session_id)
+    output = await owner.sessions.task_output(owner.caller, record.task_id, 0, 0.0)
+    assert "hi" in output.text
+
+
+async def test_a_program_that_exits_is_listed_as_exited(fabric, owner):
+    info = await owner.open(host=H1)
+    await owner.send(info.session_id, "exit 7")
+
+    async def exited():
+        (row,) = await fabric.registry.list(owner.caller)
+        return row.status.exit
+
+    end = await eventually(exited, within=20)
+    assert end.exit_code == 7
 
 
 async def test_the_registry_comes_back_with_what_it_knew(fabric, owner):
