@@ -21,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.support.bare import BareTerminal, open_bash
+from tests.support.eventually import pause
 
 THINK_MS = (1.0, 50.0)
 
@@ -153,7 +154,7 @@ async def turns(
         await terminal.send(program.start)
     for _ in range(count):
         text, answer = program.turn(dice)
-        await asyncio.sleep(dice.uniform(*THINK_MS) / 1000)
+        await pause(dice.uniform(*THINK_MS) / 1000, "thinking time is the input")
         sent = await terminal.send(text)
         tally.sends += 1
         tally.times_s.append(sent.elapsed_s)

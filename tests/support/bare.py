@@ -22,6 +22,7 @@ from workers.readiness.choose import inspector_for
 from workers.readiness.driver import SendWatch
 from workers.readiness.events import Verdict
 from workers.readiness.memory import Memory
+from workers.readiness.signalled import until_taken
 from workers.terminal.dialects import BashDialect, Dialect, PlainDialect
 from workers.terminal.master import Master
 from workers.text.transcript import Transcript
@@ -166,11 +167,14 @@ class BareTerminal:
             watch.close()
             capture.close()
 
-    def interrupt(self) -> None:
-        """Send SIGINT to the foreground group."""
+    async def signal(self, number: signal.Signals = signal.SIGINT) -> int:
+        """Signal the foreground group and wait until a reader has taken it."""
+        before = self.inspector.probe()
         group = self.inspector.foreground()
         assert group is not None
-        os.killpg(group, signal.SIGINT)
+        os.killpg(group, number)
+        await until_taken(self.inspector, before)
+        return group
 
     async def __aenter__(self) -> "BareTerminal":
         return self

@@ -1,6 +1,5 @@
 """The cases of public bug reports that concern input, prompts and readiness, on a bare PTY."""
 
-import os
 import shutil
 import signal
 
@@ -52,9 +51,7 @@ class BareSurface:
 
     async def signal(self, session: str, name: str) -> StepResult:
         assert self.terminal is not None
-        group = self.terminal.inspector.foreground()
-        assert group is not None
-        os.killpg(group, signal.Signals[name])
+        group = await self.terminal.signal(signal.Signals[name])
         return StepResult(f"delivered to {group}")
 
     async def close(self, session: str) -> StepResult:

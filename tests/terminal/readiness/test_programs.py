@@ -174,7 +174,7 @@ async def test_output_that_flows_ends_by_the_deadline():
         ticking = python("import time\nwhile True: print(1); time.sleep(0.05)")
         sent = await terminal.send(ticking, timeout_s=1.0)
         assert (sent.reason, sent.verdict.evidence) == ("timeout", "deadline")
-        terminal.interrupt()
+        await terminal.signal()
         assert (await terminal.send("echo done-$((1+1))")).lines[-2:] == ["done-2", "$"]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from fabric.core.errors import InputBlockedError, InputLineTooLongError, SessionExitedError
 from tests.support.bare import base_env, open_bash, open_program, spawn_on_pty
-from tests.support.eventually import eventually
+from tests.support.eventually import eventually, pause
 from workers.terminal.master import READ_BUDGET_BYTES, Master
 
 
@@ -136,7 +136,7 @@ async def test_a_slow_reader_is_not_a_stalled_one():
         async def sip():
             while len(got) < len(data):
                 got.extend(await asyncio.to_thread(os.read, pair.slave, 2048))
-                await asyncio.sleep(0.01)
+                await pause(0.01, "the reader is slow")
 
         reader = asyncio.ensure_future(sip())
         await pair.master.write(data)
