@@ -124,7 +124,15 @@ class Tasking:
                 state = TaskState.KILLED
             task.settle(state, detail_of(result), now)
         self._runs.pop(task.record.task_id, None)
-        self._notify("task_settled", {"task": to_plain(task.record), "text": task.output.text})
+        self._notify(
+            "task_settled",
+            {
+                "task": to_plain(task.record),
+                "text": task.output.text,
+                "start": task.output.start,
+                "consumed": task.output.consumed,
+            },
+        )
         self._settled.send()
 
     def _drop_old(self) -> None:

@@ -109,7 +109,13 @@ class Task:
         return True
 
     def read(self, cursor: int) -> TaskOutput:
-        """Return what is new since ``cursor`` (``CONSUME``: since the last such read)."""
+        """Return what is new since ``cursor`` (``CONSUME``: since the last such read).
+
+        Once the task is over its report says how far was read, and whoever keeps the report
+        goes on from there; so the last reads here repeat instead of consuming.
+        """
+        if cursor == CONSUME and self.is_over:
+            cursor = self.output.consumed
         text, next_cursor, truncated = self.output.read(cursor)
         return TaskOutput(
             text=text, record=self.record, next_cursor=next_cursor, truncated=truncated

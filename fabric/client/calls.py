@@ -79,11 +79,13 @@ class Calls:
         self.headers = headers
         self._timeout_s = call_timeout_s
 
-    async def _ask(self, method: Any, request: Any, wait_s: float | None = None) -> Any:
+    async def ask(self, method: Any, request: Any, wait_s: float | None = None) -> Any:
+        """Make a call that carries its own request id; ``wait_s`` is how long it may wait."""
         timeout_s = self._timeout_s if wait_s is None else wait_s + ANSWER_S
         return await self.link.unary(method, request, self.headers, timeout_s, repeat=True)
 
-    async def _read(self, method: Any, request: Any, wait_s: float = 0.0) -> Any:
+    async def read_only(self, method: Any, request: Any, wait_s: float = 0.0) -> Any:
+        """Make a call that changes nothing."""
         headers = (*self.headers, (REQUEST_ID, new_request_id()))
         timeout_s = wait_s + (ANSWER_S if wait_s else self._timeout_s)
         return await self.link.unary(method, request, headers, timeout_s, repeat=True)
@@ -91,54 +93,54 @@ class Calls:
     async def server_info(self, client_version: str) -> ServerInfo:
         """Ask what the server is."""
         request = fabric_service_pb2.GetServerInfoRequest(client_version=client_version)
-        return server_of(await self._read(_INFO, request))
+        return server_of(await self.read_only(_INFO, request))
 
     async def nodes(self) -> tuple[NodeState, ...]:
         """List the nodes."""
-        message = await self._read(_NODES, fabric_service_pb2.ListNodesRequest())
+        message = await self.read_only(_NODES, fabric_service_pb2.ListNodesRequest())
         return tuple(records.node_of(item) for item in message.nodes)
 
     async def acquire(self, request: records.AcquireRequest) -> tuple[OwnerGrant, str]:
         """Acquire an owner; return it with its token."""
-        message = await self._ask(_ACQUIRE, records.acquire_message(request))
+        message = await self.ask(_ACQUIRE, records.acquire_message(request))
         return records.grant_of(message.grant), message.owner_token
 
     async def renew(self, lease_s: float | None) -> tuple[OwnerGrant, str]:
         """Extend the lease; return the owner with its new token."""
         request = owner_service_pb2.RenewRequest(lease=scalars.duration(lease_s))
-        message = await self._read(_RENEW, request)
+        message = await self.read_only(_RENEW, request)
         return records.grant_of(message.grant), message.owner_token
 
     async def release(self, request_id: RequestId, wait_s: float) -> ReleaseReceipt:
         """Dispose of the owner and wait for the end of its sessions."""
         request = owner_service_pb2.ReleaseRequest(request_id=request_id)
-        return records.release_of(await self._ask(_RELEASE, request, wait_s))
+        return records.release_of(await self.ask(_RELEASE, request, wait_s))
 
     async def set_mode(self, mode: SandboxMode, request_id: RequestId) -> OwnerGrant:
         """Change the owner's mode."""
         number = scalars.SANDBOX_MODE.numbers[mode]
         request = owner_service_pb2.SetModeRequest(request_id=request_id, mode=number)
-        return records.grant_of((await self._ask(_SET_MODE, request)).grant)
+        return records.grant_of((await self.ask(_SET_MODE, request)).grant)
 
     async def open(self, request: OpenRequest, wait_s: float) -> OpenResult:
         """Open a session."""
-        return convert.open_of(await self._ask(_OPEN, requests.open_message(request), wait_s))
+        return convert.open_of(await self.ask(_OPEN, requests.open_message(request), wait_s))
 
     async def send(self, session_id: SessionId, request: SendRequest, wait_s: float) -> SendResult:
         """Write and wait for a verdict."""
         message = requests.send_message(session_id, request)
-        return convert.send_of(await self._ask(_SEND, message, wait_s))
+        return convert.send_of(await self.ask(_SEND, message, wait_s))
 
     async def read(self, session_id: SessionId, offset: int, count: int | None) -> ReadPage:
         """Read a page of lines."""
         request = requests.read_message(session_id, offset, count)
-        return convert.read_of(await self._read(_READ, request))
+        return convert.read_of(await self.read_only(_READ, request))
 
     async def signal(
         self, session_id: SessionId, name: SignalName, request_id: RequestId
     ) -> SignalDelivered:
         """Signal the foreground group."""
-        message = await self._ask(_SIGNAL, requests.signal_message(session_id, name, request_id))
+        message = await self.ask(_SIGNAL, requests.signal_message(session_id, name, request_id))
         return SignalDelivered(message.target_pgid)
 
     async def close(
@@ -146,29 +148,29 @@ class Calls:
     ) -> CloseResult:
         """Close a session."""
         request = terminal_service_pb2.CloseRequest(request_id=request_id, session_id=session_id)
-        return convert.close_of(await self._ask(_CLOSE, request, wait_s))
+        return convert.close_of(await self.ask(_CLOSE, request, wait_s))
 
     async def list(self) -> tuple[SessionInfo, ...]:
         """List the owner's sessions."""
-        message = await self._read(_LIST, terminal_service_pb2.ListRequest())
+        message = await self.read_only(_LIST, terminal_service_pb2.ListRequest())
         return tuple(convert.info_of(item) for item in message.sessions)
 
     async def status(self, session_id: SessionId) -> SessionInfo:
         """Describe a session."""
         request = terminal_service_pb2.StatusRequest(session_id=session_id)
-        return convert.info_of((await self._read(_STATUS, request)).session)
+        return convert.info_of((await self.read_only(_STATUS, request)).session)
 
     async def snapshot(self, session_id: SessionId) -> ScreenSnapshot:
         """Show the screen."""
         request = terminal_service_pb2.SnapshotRequest(session_id=session_id)
-        return convert.snapshot_of(await self._read(_SNAPSHOT, request))
+        return convert.snapshot_of(await self.read_only(_SNAPSHOT, request))
 
     async def resize(
         self, session_id: SessionId, rows: int, cols: int, request_id: RequestId
     ) -> SessionInfo:
         """Change the terminal's size."""
         request = requests.resize_message(session_id, rows, cols, request_id)
-        return convert.info_of((await self._ask(_RESIZE, request)).session)
+        return convert.info_of((await self.ask(_RESIZE, request)).session)
 
     async def wait_for(
         self,
@@ -179,34 +181,34 @@ class Calls:
     ) -> WaitResult:
         """Wait for a condition."""
         request = requests.wait_message(session_id, condition, timeout_s)
-        return convert.wait_of(await self._read(_WAIT_FOR, request, wait_s))
+        return convert.wait_of(await self.read_only(_WAIT_FOR, request, wait_s))
 
     async def start_task(self, session_id: SessionId, request: SendRequest) -> TaskRecord:
         """Start a background send."""
-        message = await self._ask(_START, requests.start_message(session_id, request))
+        message = await self.ask(_START, requests.start_message(session_id, request))
         return records.task_of(message.task)
 
     async def task_output(self, task_id: TaskId, cursor: int, wait_s: float) -> TaskOutput:
         """Return a task's new output."""
         request = requests.output_message(task_id, cursor, wait_s or None)
-        return records.output_of(await self._read(_OUTPUT, request, wait_s))
+        return records.output_of(await self.read_only(_OUTPUT, request, wait_s))
 
     async def list_tasks(self) -> tuple[TaskRecord, ...]:
         """List the owner's tasks."""
-        message = await self._read(_LIST_TASKS, task_service_pb2.ListTasksRequest())
+        message = await self.read_only(_LIST_TASKS, task_service_pb2.ListTasksRequest())
         return tuple(records.task_of(item) for item in message.tasks)
 
     async def kill_task(self, task_id: TaskId, request_id: RequestId) -> TaskRecord:
         """Interrupt a task."""
         request = task_service_pb2.KillTaskRequest(request_id=request_id, task_id=task_id)
-        return records.task_of((await self._ask(_KILL, request)).task)
+        return records.task_of((await self.ask(_KILL, request)).task)
 
     async def read_bytes(
         self, session_id: SessionId, offset: int, max_bytes: int | None, wait_s: float
     ) -> BytesPage:
         """Read raw bytes."""
         request = requests.bytes_message(session_id, offset, max_bytes, wait_s or None)
-        return convert.bytes_of(await self._read(_READ_BYTES, request, wait_s))
+        return convert.bytes_of(await self.read_only(_READ_BYTES, request, wait_s))
 
     async def tail(self, session_id: SessionId, consumer: str, lines: int | None) -> TailPage:
         """Return new lines. Never repeated by itself: the server's cursor has moved."""

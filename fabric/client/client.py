@@ -9,11 +9,13 @@ import time
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
+from fabric.client import tooling
 from fabric.client.calls import Calls
 from fabric.client.link import Link, Tls
 from fabric.client.session import Session, Task
+from fabric.client.tooling import ToolAnswer, ToolInfo
 from fabric.core.errors import (
     FabricError,
     InvalidRequestError,
@@ -315,6 +317,24 @@ class FabricClient:
     async def nodes(self) -> tuple[NodeState, ...]:
         """List the nodes of the fabric."""
         return await self.calls.nodes()
+
+    async def list_tools(self, *surfaces: str) -> tuple[tuple[ToolInfo, ...], str]:
+        """List the tools for a model, of some families or all, and a text that guides it."""
+        return await tooling.list_tools(self.calls, surfaces)
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        request_id: RequestId | None = None,
+        wait_s: float | None = None,
+    ) -> ToolAnswer:
+        """Carry a model's call through; what goes wrong inside it is an answer too."""
+        limit = self.server.max_wait_s if wait_s is None else wait_s
+        return await tooling.call_tool(
+            self.calls, name, arguments or {}, request_id or new_request_id(), limit
+        )
 
     async def set_mode(
         self, mode: SandboxMode | str, *, request_id: RequestId | None = None

@@ -1,9 +1,9 @@
 """The bounds a gateway holds its callers to and tells them about."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fabric.core.model import SandboxMode
-from fabric.core.settings import Settings
+from fabric.core.settings import Settings, TaskSettings
 
 SHELL_TYPE = "shell"
 MODE_RANK = {
@@ -32,6 +32,7 @@ class Limits:
     default_mode: SandboxMode = SandboxMode.READ_ONLY
     max_mode: SandboxMode = SandboxMode.DANGER_FULL_ACCESS
     types: tuple[str, ...] = (SHELL_TYPE,)
+    tasks: TaskSettings = field(default_factory=TaskSettings)
 
 
 def limits_of(settings: Settings) -> Limits:
@@ -55,4 +56,5 @@ def limits_of(settings: Settings) -> Limits:
         default_mode=settings.registry.default_mode,
         max_mode=settings.registry.max_mode,
         types=(SHELL_TYPE, *programs),
+        tasks=settings.tasks,
     )

@@ -30,6 +30,7 @@ from fabric.gateway.ptys import PtyService
 from fabric.gateway.tasks import TaskService
 from fabric.gateway.terminals import TerminalService
 from fabric.gateway.tokens import KeyRing
+from fabric.gateway.tooling import ToolService
 from fabric.wire.methods import METHODS, SERVICES
 
 CLEANUP_S = 10.0
@@ -145,6 +146,7 @@ class Gateway:
             TerminalService(self._registry, self._sessions, self._limits),
             TaskService(self._registry, self._sessions, self._limits),
             PtyService(self._sessions, self._limits),
+            ToolService(self._registry, self._sessions, self._limits),
             FabricService(self._registry, self._limits, self._host, lambda: guard.draining),
         ]
         for service in services:

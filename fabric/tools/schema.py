@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fabric.core.errors import FabricError
+from fabric.core.errors import InvalidRequestError
 
 
-class InvalidArgumentsError(FabricError):
+class InvalidArgumentsError(InvalidRequestError):
     """The arguments of a tool call are wrong; the message lists every fault."""
 
     reason = "INVALID_ARGS"
-    exit_code = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ def schema_of(params: tuple[Param, ...]) -> dict[str, Any]:
 def check(params: tuple[Param, ...], args: Any) -> dict[str, Any]:
     """Return the arguments with defaults filled in. Raises: InvalidArgumentsError, all faults."""
     if not isinstance(args, Mapping):
-        raise InvalidArgumentsError("invalid arguments: expected an object")
+        raise InvalidArgumentsError("invalid arguments: expected a JSON object")
     known = {param.name: param for param in params}
     faults = [f'unknown property "{name}"' for name in args if name not in known]
     checked: dict[str, Any] = {}

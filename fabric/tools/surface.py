@@ -43,11 +43,10 @@ from fabric.tools.table import Card, Surface, Tool, tools_of
 MILLISECONDS = 1000.0
 
 
-class UnknownToolError(FabricError):
+class UnknownToolError(InvalidRequestError):
     """No tool of this name is offered."""
 
     reason = "UNKNOWN_TOOL"
-    exit_code = 2
 
 
 class Verbs(Protocol):

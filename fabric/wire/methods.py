@@ -17,6 +17,7 @@ from fabric.api.v1 import (
     pty_service_pb2,
     task_service_pb2,
     terminal_service_pb2,
+    tool_service_pb2,
 )
 
 API_MAJOR = 1
@@ -44,6 +45,7 @@ def _methods() -> dict[str, Method]:
         terminal_service_pb2,
         task_service_pb2,
         pty_service_pb2,
+        tool_service_pb2,
         fabric_service_pb2,
     ):
         for service in module.DESCRIPTOR.services_by_name.values():

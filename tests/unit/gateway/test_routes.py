@@ -13,6 +13,7 @@ from fabric.gateway.ptys import PtyService
 from fabric.gateway.tasks import TaskService
 from fabric.gateway.terminals import TerminalService
 from fabric.gateway.tokens import KeyRing
+from fabric.gateway.tooling import ToolService
 from fabric.wire.methods import METHODS
 from tests.support.fake_fabric import FakeFabric
 from tests.support.paths import ROOT
@@ -25,6 +26,7 @@ def _routes():
         TerminalService(fabric, fabric, limits),
         TaskService(fabric, fabric, limits),
         PtyService(fabric, limits),
+        ToolService(fabric, fabric, limits),
         FabricService(fabric, limits, HostName("h"), lambda: False),
     ]
     return {
@@ -43,6 +45,7 @@ def test_only_what_describes_the_fabric_or_gives_an_owner_goes_without_one():
     without = {name for name, route in routes.items() if route.access is Access.PRINCIPAL}
     assert without == {
         "OwnerService.Acquire", "FabricService.GetServerInfo", "FabricService.ListNodes",
+        "ToolService.ListTools",
     }  # fmt: skip
 
 
@@ -72,6 +75,7 @@ def test_requests_that_change_something_have_a_request_id():
         "TerminalService.WaitFor", "TaskService.TaskOutput", "TaskService.ListTasks",
         "PtyService.ReadBytes", "PtyService.Tail", "PtyService.Follow",
         "FabricService.GetServerInfo", "FabricService.ListNodes",
+        "ToolService.ListTools", "ToolService.CallToolStream",
     }  # fmt: skip
 
 

@@ -118,7 +118,7 @@ async def test_without_background_the_argument_is_unknown_and_the_task_tools_are
         ("task_output", {"task_id": ""}, ["invalid task_id"]),
         ("task_output", {"task_id": TSK, "wait": True, "timeout_ms": -5}, ["invalid wait timeout"]),
         ("task_output", {"task_id": TSK, "wait": True, "timeout_ms": 0}, ["invalid wait timeout"]),
-        ("terminal_list", [], ["expected an object"]),
+        ("terminal_list", [], ["expected a JSON object"]),
         ("nonsense", {}, ["unknown tool"]),
     ],
 )
