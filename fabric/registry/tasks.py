@@ -75,6 +75,7 @@ class Task:
                 "adoption": self.adoption,
                 "text": self.text,
                 "start": self.start,
+                "consumed": self.consumed,
             },
         )
 
@@ -255,6 +256,7 @@ class Tasks:
         record = from_plain(TaskRecord, body["record"])
         task = Task(record, bool(body["attached"]), now, int(body["adoption"]))
         task.text, task.start = str(body["text"]), int(body["start"])
+        task.consumed = int(body.get("consumed", 0))
         task.size = len(task.text.encode())
         if key == record.task_id:
             self._add(task)

@@ -16,7 +16,7 @@ from fabric.core.ids import OwnerId, SessionId, TaskId
 from fabric.core.model import TaskRecord, TaskState
 from fabric.core.settings import TaskSettings
 from fabric.registry.instructions import Change, Drop, Kind, Put
-from fabric.registry.tasks import Tasks
+from fabric.registry.tasks import CONSUME, Tasks
 
 OWNER, OTHER = OwnerId("own_1"), OwnerId("own_2")
 SESSION = SessionId("ses_1")
@@ -146,7 +146,19 @@ def test_output_is_read_by_cursor_and_may_be_read_again():
         page = made.output(OWNER, TaskId("t1"), cursor)
         assert (page.text, page.next_cursor, page.truncated) == ("", 112, False)
     with pytest.raises(InvalidRequestError):
-        made.output(OWNER, TaskId("t1"), -1)
+        made.output(OWNER, TaskId("t1"), -2)
+
+
+def test_a_reader_without_a_cursor_consumes():
+    made = tasks(max_output_bytes=4)
+    started(made, "t1")
+    assert made.output(OWNER, TaskId("t1"), CONSUME).text == ""
+    made.settle(final("t1"), "012345", 0, 0.0)
+    page = made.output(OWNER, TaskId("t1"), CONSUME)
+    assert (page.text, page.next_cursor, page.truncated) == ("2345", 6, True)
+    page = made.output(OWNER, TaskId("t1"), CONSUME)
+    assert (page.text, page.next_cursor, page.truncated) == ("", 6, False)
+    assert made.output(OWNER, TaskId("t1"), 2).text == "2345"
 
 
 def test_output_is_cut_at_a_whole_character():
@@ -239,10 +251,11 @@ def test_rows_bring_tasks_back():
     made = tasks()
     started(made, "t1")
     made.reserve(record("t2"), 3, 0.0)
-    made.settle(final("t3"), "text", 7, 0.0)
+    made.settle(final("t3"), "text", 7, 0.0, consumed=9)
     fresh = tasks()
     for task in made._tasks.values():
         row = task.row()
         fresh.restore(row.key, row.body, 0.0)
     assert fresh._tasks == made._tasks
     assert fresh.output(OWNER, TaskId("t3"), 7).text == "text"
+    assert fresh.output(OWNER, TaskId("t3"), CONSUME).text == "xt"
