@@ -40,11 +40,6 @@ class HeadTail:
         self._tail_bytes = 0
         self._total_bytes = 0
 
-    @property
-    def is_empty(self) -> bool:
-        """Tell whether nothing was ever added."""
-        return self._total_bytes == 0
-
     def add(self, text: str) -> None:
         """Append ``text``, dropping what can belong to neither end any more."""
         size = byte_length(text)

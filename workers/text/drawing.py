@@ -44,7 +44,7 @@ def scroll(rows: MutableMapping[int, Row], top: int, bottom: int, count: int) ->
 class Drawing:
     """A screen as far as one row goes; the attributes are the screen's.
 
-    ``width_of`` counts the columns of a character, -1 for what cannot be shown.
+    ``width_of`` counts the columns of a character.
     """
 
     buffer: Any
@@ -53,15 +53,9 @@ class Drawing:
     lines: int
     mode: set[int]
     width_of: Callable[[str], int]
+    index: Any
+    carriage_return: Any
     _last = ""
-
-    def carriage_return(self) -> None:
-        """Go to the first column."""
-        self.cursor.x = 0
-
-    def index(self) -> None:
-        """Go down a row; the screen knows how to scroll."""
-        self.cursor.y = min(self.cursor.y + 1, self.lines - 1)
 
     def draw(self, data: str) -> None:
         """Write printable text at the cursor."""
@@ -101,8 +95,7 @@ class Drawing:
         width = self.width_of(char)
         cursor, columns = self.cursor, self.columns
         if width <= 0:
-            if width == 0:
-                self._combine(char)
+            self._combine(char)
             return
         if cursor.x + width > columns:
             if WRAP in self.mode and width <= columns:

@@ -39,7 +39,7 @@ _REGIONS = re.compile(rb"\x1b\[([0-9;]*)r")
 _SOFT_RESETS = re.compile(rb"\x1b\[!p")
 _TITLES = re.compile(rb"\x1b\][02];[^\x07\x18\x1a\x1b\n]{0,1024}(?:\x07|\x1b\\)")
 _LEAVES_ROW = re.compile(
-    rb"\x1b(?:\[[0-9;?]*[ABEFHJLMSTdefrsu]|\[\?(?:[0-9]+;)*6(?:;[0-9]+)*[hl]|[78DEHMc#])"
+    rb"\x1b(?:\[[0-9;?]*[ABEFHJLMSTdefrsu]|\[\?(?:[0-9]+;)*6(?:;[0-9]+)*[hl]|\[!p|[78DEHMc#])"
 )
 _CLEARS = (
     b"\x1b[H\x1b[2J",
@@ -205,12 +205,9 @@ def _flow_restart(data: bytes, situation: Situation, least: int) -> tuple[int, b
         lines = window[border:].split(b"\n")
         from_start = base == 0 and border == 0 and not situation.lost
         bottom = situation.at_bottom and from_start
-        if base > 0 and border == 0 and len(lines) < 2 * rows + 1 and base > least:
-            if size > len(data):
-                return None
-            size *= 4
-            continue
-        break
+        if border or len(lines) > 2 * rows or base == least:
+            break
+        size *= 4
     if not _region_is_whole(data[: base + border], situation):
         return None
     wraps = situation.wraps and _NO_WRAP not in data
@@ -251,9 +248,10 @@ def _wrapped_away(
 
 def _region_is_whole(data: bytes, situation: Situation) -> bool:
     """Tell whether the whole screen scrolls after ``data``."""
-    regions = _REGIONS.findall(data)
+    reset = data.rfind(b"\x1b[!p")
+    regions = _REGIONS.findall(data, max(reset, 0))
     if not regions:
-        return situation.scrolls_whole or _SOFT_RESETS.search(data) is not None
+        return situation.scrolls_whole or reset >= 0
     top, bottom = [int(field or 0) for field in [*regions[-1].split(b";"), b"", b""][:2]]
     return top <= 1 and bottom in (0, situation.rows)
 

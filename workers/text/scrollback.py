@@ -63,11 +63,6 @@ class Scrollback:
         """The number of the line being written."""
         return self._sealed_lines + self._loose_lines
 
-    @property
-    def next_byte(self) -> int:
-        """The bytes of all finished lines ever, newlines included."""
-        return self._sealed_bytes + self._loose_bytes
-
     def append(self, text: str, lost_bytes: int = 0) -> None:
         """Add whole lines, each ended by a newline.
 
@@ -229,13 +224,10 @@ class Scrollback:
 
 
 def _whole_lines(lines: list[str], max_bytes: int) -> tuple[str, list[str]]:
-    """Keep the newest whole lines within the bound; at least the end of the last one."""
-    room = max_bytes + 1
+    """Keep the newest whole lines of too many; at least the end of the last one."""
     kept = 0
-    for line in reversed(lines):
-        room -= byte_length(line) + 1
-        if room < 0:
-            break
+    room = max_bytes
+    while (room := room - byte_length(lines[-1 - kept]) - bool(kept)) >= 0:
         kept += 1
     if kept == 0:
         cut = newest(lines[-1], max_bytes)

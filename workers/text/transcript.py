@@ -23,7 +23,8 @@ import re
 
 from fabric.core.model import ReadPage, TailPage
 from workers.text.capture import Capture
-from workers.text.line import MAX_COLUMN, Anchor, Line
+from workers.text.cells import MAX_COLUMN
+from workers.text.line import Anchor, Line
 from workers.text.marks import Mark, parse_mark
 from workers.text.modes import TerminalModes
 from workers.text.sanitize import Sanitizer
@@ -210,7 +211,7 @@ class Transcript:
             self._leave_line(self._line.column)
         elif code == "E":
             self._leave_line(0)
-        elif code == "c":
+        else:  # c: reset
             self._leave_line(0)
             self.modes = TerminalModes()
             self._restart_since()

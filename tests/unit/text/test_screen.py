@@ -17,7 +17,6 @@ from fabric.core.model import ScreenSnapshot
 from tests.unit.text.streams import CUTS, LIMIT_S, STREAMS, THOROUGH, divided, singly
 from workers.text.bytelog import ByteLog
 from workers.text.emulate import Emulator
-from workers.text.relevance import MAX_FEED_BYTES
 from workers.text.screen import Screen, ScreenView
 
 pytestmark = [
@@ -199,9 +198,10 @@ def test_what_the_ring_has_lost_is_not_guessed():
         assert snapshot.offset == log.next_offset
 
 
-def test_an_endless_full_screen_stream_is_shown_from_its_last_part():
+def test_an_endless_full_screen_stream_is_shown_from_its_last_part(monkeypatch):
+    monkeypatch.setattr("workers.text.relevance.MAX_FEED_BYTES", 20_000)
     frame = b"".join(b"\x1b[%d;1Hrow %d\x1b[K" % (n, n) for n in range(1, 25))
-    data = b"\x1b[5;5Hstale" + frame * (MAX_FEED_BYTES // len(frame) * 2)
+    data = b"\x1b[5;5Hstale" + frame * 100
     assert on_demand([data]).lines == tuple(f"row {n}" for n in range(1, 25))
 
 

@@ -74,6 +74,9 @@ def test_controls_act_within_the_line(data, shown):
         ("one\x1bDtwo\x1bMthree", "one\n   two\n      three"),
         ("one\x1b[rtwo\x1b[Lthree\x1b[Mfour", "one\ntwo\nthree\nfour"),
         ("one\x1bctwo", "one\ntwo"),
+        ("one\r\x1b[Btwo", "one\ntwo"),
+        ("one\x1b[Stwo", "one\n   two"),
+        ("one\x1b[3Ktwo\x1b[3Jx\x1b[4l\x1b[5n\x1b[ @", "onetwox"),
         ("a\x1b[2Jb", "a\n b"),
         ("abc\x1b[2D\x1b[J", "a"),
         ("abc\x1b[D\x1b[1Jx", "  x"),
@@ -274,7 +277,78 @@ def test_a_return_on_a_giant_line_reaches_the_window_only():
     made.feed(b"a" * 100_000 + b"\rb")
     text = made.page(0, 1, 1 << 20).text
     assert len(text) == 100_000
-    assert text.index("b") == 100_000 - 16_384
+    assert text.index("b") == 100_000 - 4_096
+
+
+def test_marks_and_captures_hold_their_place_in_a_giant_edited_line():
+    made = transcript(max_bytes=1 << 20)
+    early = made.capture(1 << 20)
+    made.feed(b"a" * 3000 + b"\b\b")
+    late = made.capture(1 << 20)
+    made.feed(b"\x1b]133;C;n0\x07" + b"b" * 3000)
+    assert made.text_since_mark == "b" * 3000
+    made.feed(b"c" * 3000 + b"\bd")
+    middle = made.capture(1 << 20)
+    made.feed(b"e" * 1000 + "日".encode() * 2000 + b"\bx")
+    whole = "a" * 2998 + "b" * 3000 + "c" * 2999 + "d" + "e" * 1000 + "日" * 1999 + " x"
+    assert made.page(0, 1, 1 << 20).text == whole
+    assert early.render().text == whole
+    assert late.render().text == whole[2998:]
+    assert middle.render().text == whole[8998:]
+    assert made.text_since_mark == whole[2998 : 2998 + 4096]
+
+
+def test_a_tail_shows_what_is_left_of_a_cut_line():
+    made = transcript(max_bytes=20)
+    made.feed(b"0123456789012345678\nabc\n")
+    page = made.tail(0, 10, 100)
+    assert (page.text, page.lines, page.truncated) == ("456789012345678\nabc", 2, True)
+    made.feed(b"x")
+    assert made.page(0, 1, 100).text == "x"
+    assert made.tail(1, 10, 100).text == "abc"
+
+
+def test_a_cut_line_begins_at_a_code_point():
+    made = transcript(max_bytes=12)
+    made.feed("日本語日本語\nab\n".encode())
+    assert made.page(0, 9, 100).text == "本語\nab"
+    assert made.dropped_bytes == 12
+    made = transcript(max_bytes=4)
+    made.feed(b"abc\nde\n")
+    assert (made.page(0, 9, 100).text, made.dropped_lines) == ("de", 1)
+
+
+def test_bounds_filled_exactly_by_the_line_being_written():
+    made = transcript(max_bytes=4)
+    made.feed(b"abc\nwxyz")
+    assert (made.page(0, 9, 100).text, made.dropped_lines) == ("wxyz", 1)
+    made = transcript(lines=1)
+    made.feed(b"abc\nx")
+    assert (made.page(0, 9, 100).text, made.dropped_bytes) == ("x", 4)
+
+
+def test_a_capture_that_begins_late_in_a_giant_line_has_its_part_only():
+    made = transcript(max_bytes=5000)
+    made.feed(b"a" * 8000)
+    capture = made.capture(100_000)
+    made.feed(b"b" * 8000)
+    made.feed(b"c" * 8000 + b"\n")
+    assert capture.render().text == "b" * 8000 + "c" * 8000 + "\n"
+
+
+def test_reading_reaches_into_older_blocks():
+    made = transcript(lines=20_000)
+    for n in range(20_000):
+        made.feed(b"line %d\r\n" % n)
+    assert made.page(19_998, 1, 100).text == "line 1"
+    assert made.page(10_000, 2, 100).text == "line 9998\nline 9999"
+
+
+def test_feeding_nothing_in_a_long_string_changes_nothing():
+    made = transcript()
+    for piece in (b"\x1b]0;" + b"x" * 1000, b"", b"\x00", b"y\x1b", b"\\z"):
+        made.feed(piece)
+    assert made.page(0, 1, 100).text == "z"
 
 
 def test_feeding_much_at_once_is_divided():
