@@ -86,13 +86,25 @@ def test_stopping_one_leaves_the_other_alone(state_dirs):
     first_dir, second_dir = state_dirs(), state_dirs()
     first = cluster.start(SETTINGS, first_dir, sessions=2)
     second = cluster.start(SETTINGS, second_dir, sessions=2)
+    # What a worker detached is known by its mark alone.
+    ours, theirs = (
+        subprocess.Popen(
+            ["/bin/sleep", "1000"],
+            env={cluster.MARK: item.mark},
+            start_new_session=True,
+        )
+        for item in (first, second)
+    )
     before = alive(second)
     assert cluster.stop(first_dir) >= 3
+    assert ours.wait(5) == -signal.SIGKILL
     assert alive(first) == []
     assert not Path(first.temp_dir).exists()
     assert not answers(first)
     assert alive(second) == before
     assert answers(second)
+    theirs.kill()
+    theirs.wait()
 
 
 def test_another_process_can_stop_it_and_stopping_twice_is_fine(state_dirs):
