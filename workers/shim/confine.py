@@ -202,9 +202,15 @@ def _protect_devices(kernel: _Kernel, paths: list[str]) -> None:
 
 
 def _open_same(path: str, device: int, inode: int) -> int:
-    descriptor = os.open(path, _O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    """Open a folder that must be the one that was checked, at that path without any link.
+
+    The identity alone would not do: a link made right after the folder was removed may get
+    its inode number.
+    """
+    descriptor = os.open(path, _O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC)
     facts = os.fstat(descriptor)
-    if (facts.st_dev, facts.st_ino) != (device, inode):
+    found = os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115  (no pathlib in the shim)
+    if (facts.st_dev, facts.st_ino, found) != (device, inode, path):
         os.close(descriptor)
         raise ConfineError(f"{path} is not the folder it was when it was checked", errno.ESTALE)
     return descriptor
