@@ -109,6 +109,7 @@ class Ender:
         self._bare: set[Identity] = set()
         self._until: float | None = None
         self._look_at = 0.0
+        self._checked: set[Identity] | None = None
         self._is_running = False
         self._events: list[Event] = []
         self.done: Done | None = None
@@ -172,7 +173,9 @@ class Ender:
                 if not self._signal(instruction.identity, instruction.signo):
                     self._drop(instruction.identity)
                     self._events.append(Exited(instruction.identity, missed=True))
-            elif isinstance(instruction, Scan):
+                continue
+            self._checked = None
+            if isinstance(instruction, Scan):
                 rows = self._scan(instruction.freeze)
                 self._events.append(Scanned(self._clock(), rows))
             elif isinstance(instruction, Wait):
@@ -188,10 +191,12 @@ class Ender:
         try:
             if fd is not None:
                 signal.pidfd_send_signal(fd, signo)
-            elif self._processes.living((identity,)):
-                os.kill(identity[0], signo)
             else:
-                return False
+                if self._checked is None:  # once for a row of signals: a look may cost a run of ps
+                    self._checked = self._processes.living({*self._bare, identity})
+                if identity not in self._checked:
+                    return False
+                os.kill(identity[0], signo)
         except ProcessLookupError:
             return False
         except PermissionError:
@@ -242,7 +247,9 @@ class Ender:
         else:
             self._bare.add(identity)
         if freeze and row.is_living:
+            self._checked = {identity}  # read a moment ago
             self._signal(identity, signal.SIGSTOP)
+            self._checked = None
         return row
 
     def _drop(self, identity: Identity) -> None:
