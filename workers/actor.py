@@ -234,10 +234,11 @@ class SessionWorker:
         since = int(args["since"])
         while True:
             self._events = [event for event in self._events if event["seq"] > since]
+            if not self._events:
+                await self._told.wait()
             for event in list(self._events):
                 yield event
                 since = event["seq"]
-            await self._told.wait()
 
     def _notify(self, kind: str, facts: dict[str, Any]) -> None:
         self._seq += 1
