@@ -31,7 +31,7 @@ from workers.readiness.termios_view import wakes_reader
 from workers.readiness.tiers import Tiers
 from workers.terminal.dialects import Dialect
 from workers.terminal.master import READ_BUDGET_BYTES, Master
-from workers.text.marks import Mark, MarkKind
+from workers.text.marks import Mark
 
 MAX_LOOKS_AT_ONCE = 4  # then the loop gets its turn
 
@@ -51,19 +51,16 @@ class SendWatch:
         dialect: Dialect,
         settings: ReadinessSettings,
         data: bytes,
-        memory: Memory | None = None,
+        memory: Memory,
         timeout_s: float | None = None,
         background: bool = False,
         startup: bool = False,
-        shell_pgid: int | None = None,
-        standing: MarkKind | None = None,
-        standing_text: str | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self.verdict: asyncio.Future[Verdict] = self._loop.create_future()
         self._master = master
         self._inspector = inspector
-        self.memory = memory or Memory(shell_pgid, standing, standing_text, master.line)
+        self.memory = memory
         self._looking = False
         self._next_look: float | None = None
         self._alarm = Alarm(self._loop, self._look)
@@ -86,11 +83,6 @@ class SendWatch:
             self.memory,
         )
         self._obey(self._tiers.begin())
-
-    @property
-    def shell_pgid(self) -> int | None:
-        """The shell's own process group, once a prompt has shown it."""
-        return self.memory.shell_pgid
 
     def wrote(self) -> None:
         """Tell that every byte is written; a verdict on input is possible from now on."""
