@@ -144,13 +144,21 @@ class SessionStatus:
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """What a session is really confined by."""
+    """What a session is really confined by.
+
+    ``limits`` names the limits in force (memory, pids, cpu_weight), ``unmet_limits`` those
+    that were asked for and that this node cannot set.
+    """
 
     mode: SandboxMode
     network: Network = Network.SHARED
     kind: str = "none"  # none, bubblewrap, landlock, seatbelt
     partial: bool = False
     workspace_root: str | None = None
+    run_as: str | None = None
+    limited_by: str = "none"  # none, cgroup, rlimit
+    limits: tuple[str, ...] = ()
+    unmet_limits: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +166,8 @@ class OpenSpec:
     """Everything a worker needs to start one session, resolved by the registry.
 
     ``argv`` is None for the controlled shell of ``type`` ``shell``. ``env`` holds the
-    caller's explicit variables. ``command`` is typed after start-up (byte surface).
+    caller's explicit variables. ``command`` is typed after start-up (byte surface). A limit
+    of None is the node's own, one of 0 is none.
     """
 
     session_id: SessionId
@@ -179,6 +188,9 @@ class OpenSpec:
     term: str = "dumb"
     command: str | None = None
     run_as: str | None = None
+    memory_max_bytes: int | None = None
+    pids_max: int | None = None
+    cpu_weight: int | None = None
     startup_timeout_s: float | None = None
     created_at: float = 0.0
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 
 from fabric.core.errors import SettingsError as SettingsError  # its home for those who set
 from fabric.core.model import Network, SandboxMode
+from fabric.core.policy import parse as parse_policies
 
 MIN_RESULT_BYTES = 64
 
@@ -120,12 +121,16 @@ class TeardownSettings:
 
 @dataclass(frozen=True, slots=True)
 class SandboxSettings:
-    """The node's sandbox: probing, allowed roots, masked paths, limits per session.
+    """The node's sandbox: probing, workspace, allowed roots, masked paths, limits per session.
 
     A limit of 0 means none. ``allowed_roots`` empty means every directory.
+    ``workspace_root`` is where sessions work whose owner's policy names no folder; in it
+    ``{principal}`` and ``{agent}`` stand for the owner. Empty means a folder of the owner's
+    own in workspace-write, and the account's home where nothing may be written anyway.
     """
 
     probe_timeout_s: float = 5.0
+    workspace_root: str = ""
     allowed_roots: tuple[str, ...] = ()
     masked_paths: tuple[str, ...] = ()
     memory_max_bytes: int = 0
@@ -146,6 +151,10 @@ class SandboxSettings:
         for name in ("memory_max_bytes", "pids_max", "cpu_weight"):
             value = getattr(self, name)
             faults.check(value >= 0, name, value, "must be 0 (no limit) or greater")
+        root = self.workspace_root
+        faults.check(
+            not root or root.startswith("/"), "workspace_root", root, "must be an absolute path"
+        )
         faults.raise_if_any()
 
 
@@ -213,11 +222,17 @@ class NodeSettings:
 
 @dataclass(frozen=True, slots=True)
 class RegistrySettings:
-    """Owners and their limits."""
+    """Owners and their limits.
+
+    ``policies`` holds a row for each principal that has a policy of its own, as
+    ``principal run_as=account network=none workspace_root=/folder memory_max_bytes=...
+    pids_max=... cpu_weight=...``; the row of ``*`` is for all others.
+    """
 
     default_mode: SandboxMode = SandboxMode.READ_ONLY
     max_mode: SandboxMode = SandboxMode.DANGER_FULL_ACCESS
     network: Network = Network.SHARED
+    policies: tuple[str, ...] = ()
     lease_s: float = 120.0
     min_lease_s: float = 5.0
     max_lease_s: float = 86_400.0
@@ -244,6 +259,10 @@ class RegistrySettings:
             self.lease_s,
             "min_lease_s <= lease_s <= max_lease_s",
         )
+        try:
+            parse_policies(self.policies)
+        except ValueError as error:
+            faults.check(False, "policies", str(error), "see fabric.core.policy")
         faults.raise_if_any()
 
 
