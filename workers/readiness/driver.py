@@ -90,7 +90,11 @@ class SendWatch:
 
     def output(self, marks: Sequence[Mark], text_since_mark: str | None) -> None:
         """Tell about output, after it went into the transcript."""
-        self._feed(Output(time.monotonic(), tuple(marks), text_since_mark, self._master.line))
+        line = self._master.line
+        if self.verdict.done():
+            self.memory.output(marks, text_since_mark, line)
+        else:
+            self._feed(Output(time.monotonic(), tuple(marks), text_since_mark, line))
 
     def exited(self) -> None:
         """Tell that the top-level process ended and its output is drained."""

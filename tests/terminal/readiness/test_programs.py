@@ -283,3 +283,12 @@ async def test_watching_leaves_no_descriptor(tmp_path):
         for _ in range(20):
             await terminal.send("echo x")
         assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+
+
+async def test_output_after_the_verdict_is_still_remembered():
+    async with await open_bash() as terminal:
+        sent = await terminal.send("sleep 0.3; echo late-$((1+1))", timeout_s=0.1)
+        assert sent.reason == "timeout"
+        await eventually(lambda: terminal.memory.text == "$ ")
+        empty = await terminal.send("", submit=False)
+        assert (empty.reason, empty.verdict.prompt_kind) == ("stdin_read", "shell")
