@@ -29,6 +29,7 @@ from fabric.core.errors import (
 )
 from fabric.core.ids import HostName, OwnerId, SessionId, new_session_id
 from fabric.core.model import Caller, OpenRequest, OpenResult, OpenSpec
+from fabric.core.policy import parse as parse_policies
 from fabric.core.settings import RegistrySettings, ShellSettings
 from fabric.registry.books import Books
 from fabric.registry.calls import Ticket
@@ -88,6 +89,7 @@ class Openings:
         self._settings = settings
         self._shell = shell
         self._programs: Mapping[str, tuple[str, ...]] = programs_of(shell)
+        self._policies = parse_policies(settings.policies)
         self._openings: dict[SessionId, Opening] = {}
 
     def check(self, request: OpenRequest) -> None:
@@ -152,11 +154,18 @@ class Openings:
             session,
             owner,
             programs=self._programs,
+            policy=self._policies.of(owner.principal),
             shell=self._shell,
             settings=self._settings,
             wall=books.clock.wall(),
         )
-        wish = Wish(session.mode, request.os or None, request.host or None)
+        wish = Wish(
+            session.mode,
+            request.os or None,
+            request.host or None,
+            network=spec.network,
+            switches=spec.run_as is not None,
+        )
         begun = [books.calls.begun(ticket)]
         while True:
             host = await self._choose(opening, wish)

@@ -12,7 +12,7 @@ of milliseconds) is preferred between nodes that are loaded alike, but never pil
 sessions onto a full node beside an empty one. Same input, same choice.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fabric.core.errors import (
@@ -22,18 +22,22 @@ from fabric.core.errors import (
     SandboxUnavailableError,
 )
 from fabric.core.ids import HostName
-from fabric.core.model import NodeState, SandboxMode
+from fabric.core.model import Network, NodeState, SandboxMode
 
 _BANDS = 4
+_SANDBOXES = frozenset(("bubblewrap", "landlock", "seatbelt"))
+NETWORK_NONE, RUN_AS = "network-none", "run-as"
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What an open demands of its node."""
+    """What an open demands of its node; ``switches`` means an account of its own."""
 
     mode: SandboxMode
     os: str | None = None
     host: HostName | None = None
+    network: Network = Network.SHARED
+    switches: bool = False
 
 
 def candidates(
@@ -99,15 +103,40 @@ def _asked_for(wish: Wish, nodes: Sequence[NodeState]) -> list[NodeState]:
 
 
 def _confining(wish: Wish, nodes: list[NodeState]) -> list[NodeState]:
-    if wish.mode is SandboxMode.DANGER_FULL_ACCESS:
-        return nodes
-    able = [node for node in nodes if any(kind != "none" for kind in node.sandbox_kinds)]
+    full = SandboxMode.DANGER_FULL_ACCESS.value
+    if wish.switches:
+        nodes = _able(
+            wish, nodes, {RUN_AS}, "the owner's policy names an account for its sessions",
+            "run the node's service as root, or take run_as out of the policy",
+        )  # fmt: skip
+    if wish.mode is not SandboxMode.DANGER_FULL_ACCESS:
+        nodes = _able(
+            wish, nodes, _SANDBOXES, f"mode {wish.mode.value} needs a node that can confine",
+            "make bubblewrap or Landlock work there (Linux) or sandbox-exec (macOS), or set the"
+            f" owner's mode to {full}",
+        )  # fmt: skip
+    if wish.network is Network.NONE:
+        unconfined = wish.mode is SandboxMode.DANGER_FULL_ACCESS
+        nodes = _able(
+            wish, [] if unconfined else nodes, {NETWORK_NONE},
+            f"network none cannot be met in mode {full}" if unconfined
+            else "the owner's policy says network none",
+            "choose a confined mode, or network shared" if unconfined
+            else "make network namespaces or system call filters work there",
+        )  # fmt: skip
+    return nodes
+
+
+def _able(
+    wish: Wish, nodes: list[NodeState], kinds: Collection[str], why: str, way_out: str
+) -> list[NodeState]:
+    able = [node for node in nodes if not set(kinds).isdisjoint(node.sandbox_kinds)]
     if not able:
+        where = f", and {_names(nodes)} cannot" if nodes else ""
         raise SandboxUnavailableError(
-            f"mode {wish.mode.value} needs a node that can confine, and {_names(nodes)} cannot;"
-            " make bubblewrap or Landlock work there (Linux) or sandbox-exec (macOS), or set the"
-            f" owner's mode to {SandboxMode.DANGER_FULL_ACCESS.value}",
+            f"{why}{where}; {way_out}",
             mode=wish.mode.value,
+            network=wish.network.value,
             nodes=_names(nodes),
         )
     return able

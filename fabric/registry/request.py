@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from fabric.core.errors import InvalidRequestError, UnsupportedError
 from fabric.core.model import OpenRequest, OpenSpec
+from fabric.core.policy import OwnerPolicy
 from fabric.core.settings import RegistrySettings, ShellSettings
 from fabric.registry.owners import Owner
 from fabric.registry.session import Session
@@ -64,6 +65,7 @@ def spec_of(
     owner: Owner,
     *,
     programs: Mapping[str, tuple[str, ...]],
+    policy: OwnerPolicy,
     shell: ShellSettings,
     settings: RegistrySettings,
     wall: float,
@@ -80,7 +82,12 @@ def spec_of(
         name=request.name,
         cwd=request.cwd,
         env=request.env,
-        network=settings.network,
+        network=policy.network or settings.network,
+        workspace_root=policy.workspace_root,
+        run_as=policy.run_as,
+        memory_max_bytes=policy.memory_max_bytes,
+        pids_max=policy.pids_max,
+        cpu_weight=policy.cpu_weight,
         argv=None if request.type == SHELL else programs[request.type],
         rows=request.rows if request.rows is not None else shell.rows,
         cols=request.cols if request.cols is not None else shell.cols,

@@ -22,7 +22,7 @@ from pathlib import Path
 from fabric.core.errors import FabricError
 from fabric.core.model import Network, SandboxMode
 from fabric.core.settings import SandboxSettings
-from workers.sandbox import bubblewrap, landlock, seatbelt, seccomp
+from workers.sandbox import bubblewrap, landlock, limits, seatbelt, seccomp
 from workers.sandbox.policy import ResolvedPolicy, folder_at
 from workers.shim import confine as applier
 
@@ -45,7 +45,9 @@ class NodeConfinement:
     ``bubblewrap`` is the program that works for the service's own uid, and
     ``bubblewrap_switched`` the one for sessions under another uid. ``filtered`` says that
     system call filters work, ``can_mount`` that the service may make mounts (root with
-    ``CAP_SYS_ADMIN``). ``failure`` says why the first choice does not work.
+    ``CAP_SYS_ADMIN``), ``can_switch`` that it may start sessions under other accounts.
+    ``cgroup`` is the folder that it may divide among its sessions, with its controllers.
+    ``failure`` says why the first choice does not work.
     """
 
     host: str
@@ -58,13 +60,17 @@ class NodeConfinement:
     filtered: bool = False
     can_mount: bool = False
     seatbelt: bool = False
+    can_switch: bool = False
+    cgroup: str | None = None
+    controllers: tuple[str, ...] = ()
     failure: str = ""
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """List what the node advertises, best first, and ``network-none`` where it can be met.
+        """List what the node advertises: its sandboxes, best first, then what else it can meet.
 
-        Empty means: no confined mode can be met here.
+        ``network-none``: sessions without a network. ``run-as``: accounts of their own.
+        ``cgroup``: limits for a whole session. No sandbox means no confined mode.
         """
         found: list[str] = []
         if self.bubblewrap:
@@ -76,6 +82,10 @@ class NodeConfinement:
         network = (self.bubblewrap and self.bubblewrap_network) or self.seatbelt
         if network or (self.landlock_abi and self.filtered):
             found.append("network-none")
+        if self.can_switch:
+            found.append("run-as")
+        if self.cgroup:
+            found.append("cgroup")
         return tuple(found)
 
     @property
@@ -103,7 +113,15 @@ def probe_now(settings: SandboxSettings, host: str = "") -> NodeConfinement:
 
 @functools.lru_cache(maxsize=8)
 def _verdict(timeout_s: float, host: str) -> NodeConfinement:
-    node = NodeConfinement(host or socket.gethostname(), sys.platform, platform.machine())
+    divided = limits.detect()
+    node = NodeConfinement(
+        host or socket.gethostname(),
+        sys.platform,
+        platform.machine(),
+        can_switch=os.geteuid() == 0,
+        cgroup=str(divided.base) if divided else None,
+        controllers=tuple(sorted(divided.controllers)) if divided else (),
+    )
     if node.system == "darwin":
         usable = os.access(seatbelt.PROGRAM, os.X_OK)
         return replace(node, seatbelt=usable, failure="" if usable else "no sandbox-exec")
