@@ -134,10 +134,7 @@ def _able(
     if not able:
         where = f", and {_names(nodes)} cannot" if nodes else ""
         raise SandboxUnavailableError(
-            f"{why}{where}; {way_out}",
-            mode=wish.mode.value,
-            network=wish.network.value,
-            nodes=_names(nodes),
+            f"{why}{where}; {way_out}", mode=wish.mode.value, nodes=_names(nodes)
         )
     return able
 

@@ -9,7 +9,7 @@ from fabric.core.errors import (
     SandboxUnavailableError,
 )
 from fabric.core.ids import HostName
-from fabric.core.model import NodeState, SandboxMode
+from fabric.core.model import Network, NodeState, SandboxMode
 from fabric.registry.placement import Wish, candidates
 from tests.support.fake_nodes import node_state
 
@@ -72,6 +72,30 @@ def test_a_confined_mode_needs_a_node_that_confines():
         choose(able, unable, wish=Wish(READ, host=HostName("b")))
     assert failure.value.metadata == {"mode": "read-only", "nodes": "b"}
     assert "danger-full-access" in failure.value.message
+
+
+def test_no_network_needs_a_node_that_can_take_it_away():
+    able = node_state("a", sandbox_kinds=("bubblewrap", "network-none"))
+    unable = node_state("b", sandbox_kinds=("landlock", "cgroup"))
+    assert choose(able, unable, wish=Wish(READ, network=Network.NONE)) == ["a"]
+    with pytest.raises(SandboxUnavailableError, match="network none, and b cannot"):
+        choose(unable, wish=Wish(READ, network=Network.NONE))
+    with pytest.raises(SandboxUnavailableError, match="cannot be met in mode danger-full-access"):
+        choose(able, wish=Wish(FULL, network=Network.NONE))
+
+
+def test_another_account_needs_a_node_that_may_switch():
+    able = node_state("a", sandbox_kinds=("landlock", "run-as"))
+    unable = node_state("b", sandbox_kinds=("bubblewrap",))
+    assert choose(able, unable, wish=Wish(READ, switches=True)) == ["a"]
+    assert choose(able, unable, wish=Wish(FULL, switches=True)) == ["a"]
+    with pytest.raises(SandboxUnavailableError, match="names an account"):
+        choose(unable, wish=Wish(FULL, switches=True))
+
+
+def test_what_else_a_node_can_do_is_no_sandbox():
+    with pytest.raises(SandboxUnavailableError):
+        choose(node_state("a", sandbox_kinds=("run-as", "cgroup")), wish=Wish(READ))
 
 
 def test_only_nodes_that_live_and_work_are_chosen():

@@ -214,6 +214,7 @@ def test_seatbelt_on_macos(workspace):
         (replace(LANDLOCK, filtered=False), ("landlock",)),
         (replace(BARE, bubblewrap="/x"), ("bubblewrap",)),
         (MAC, ("seatbelt", "network-none")),
+        (replace(BARE, can_switch=True, cgroup="/c"), ("run-as", "cgroup")),
         (BARE, ()),
     ],
 )
