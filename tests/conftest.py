@@ -10,9 +10,11 @@ from tests.support import leaks
 from tests.support.eventually import eventually_sync, scaled
 
 TESTS = Path(__file__).parent
+# In the order in which they run. The cluster of the raycluster tier lives until the end of the
+# run, so it comes last: the tests of e2e count processes.
 LIMITS_S = {
-    "unit": 5.0, "terminal": 30.0, "rpc": 30.0, "raycluster": 120.0,
-    "e2e": 180.0, "browser": 180.0, "load": 1800.0,
+    "unit": 5.0, "terminal": 30.0, "rpc": 30.0, "e2e": 180.0, "browser": 180.0,
+    "raycluster": 120.0, "load": 1800.0,
 }  # fmt: skip
 CHECKED_FOR_LEAKS = {"terminal", "rpc", "raycluster", "e2e"}
 

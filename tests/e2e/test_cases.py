@@ -1,7 +1,10 @@
 """Cases that kill the service: they need it as processes of its own."""
 
+import contextlib
+import json
 import os
-import signal
+from pathlib import Path
+from signal import Signals
 
 import pytest
 
@@ -10,6 +13,7 @@ from tests.support import leaks
 from tests.support.case_runner import CaseRun, StepResult
 from tests.support.case_surface import ClientSurface
 from tests.support.cases import Case, load_cases
+from tests.support.command import Command
 
 CASES = [case for case in load_cases() if "harness.kill_service" in case.tools]
 
@@ -17,22 +21,29 @@ CASES = [case for case in load_cases() if "harness.kill_service" in case.tools]
 class KillableSurface(ClientSurface):
     """Kills whatever serves: supervisor, gateway, cluster, workers, but no shim."""
 
+    def __init__(self, client: FabricClient, fabric: Command) -> None:
+        super().__init__(client)
+        self._fabric = fabric
+
     async def kill_service(self, signal: str) -> StepResult:
-        kill_service(signal)
+        record = json.loads((self._fabric.state_dir / "fabric.json").read_text())
+        mark = json.loads((self._fabric.state_dir / "cluster.json").read_text())["mark"]
+        for pid in (record["pid"], record["gateway_pid"], *marked(mark)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, Signals[signal])
+        leaks.reap_orphans()
         return StepResult()
 
 
-def kill_service(name: str) -> None:
-    below = leaks.descendants()
-    shims = {item.pid for item in below if "workers/shim" in item.name}
-    kept = set(shims)
-    for item in below:  # parents come first
-        if item.parent in kept:
-            kept.add(item.pid)
-    for item in below:
-        if item.pid not in kept:
-            os.kill(item.pid, signal.Signals[name])
-    leaks.reap_orphans()
+def marked(mark: str) -> list[int]:
+    """Everything that this fabric's cluster started carries its mark."""
+    wanted = f"FABRIC_CLUSTER_MARK={mark}".encode()
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if wanted in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(int(folder.name))
+    return found
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
@@ -44,5 +55,5 @@ async def test_case(case: Case, fabric):
         up["gateway"], token=token, agent="case", mode="danger-full-access", keep=True
     )
     async with client:
-        faults = await CaseRun(case, KillableSurface(client)).run()
+        faults = await CaseRun(case, KillableSurface(client, fabric)).run()
     assert not faults, "\n".join(faults)
