@@ -25,6 +25,7 @@ from fabric.core.model import (
     ExitStatus,
     GatewayKeys,
     Location,
+    NewsPage,
     NodeState,
     OpenRequest,
     OpenResult,
@@ -202,6 +203,11 @@ class RemoteRegistry:
     async def acknowledge_events(self, caller: Caller, sequence: int) -> None:
         """Drop the owner's events up to ``sequence``."""
         await self._ask("acknowledge_events", caller, sequence)
+
+    async def news(self, version: int | None, wait_s: float) -> NewsPage:
+        """Say which owners have news after ``version``, waiting for the first."""
+        page: NewsPage = await self._ask("news", version, wait_s, timeout_s=wait_s + self._quick_s)
+        return page
 
     # What nodes report
 

@@ -5,10 +5,13 @@ the two differ only in the headers. Deadlines are ``answer_s`` above what a call
 on the server, so that running out of time is an ordinary result and not an error.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Any
 
 from fabric.api.v1 import (
+    event_service_pb2,
     fabric_service_pb2,
     owner_service_pb2,
     pty_service_pb2,
@@ -16,7 +19,7 @@ from fabric.api.v1 import (
     terminal_service_pb2,
 )
 from fabric.client.link import Link
-from fabric.core.errors import DrainingError
+from fabric.core.errors import DeadlineError, DrainingError, FabricError
 from fabric.core.ids import RequestId, SessionId, TaskId, new_request_id
 from fabric.core.model import (
     BytesPage,
@@ -24,6 +27,7 @@ from fabric.core.model import (
     NodeState,
     OpenRequest,
     OpenResult,
+    OwnerEvent,
     OwnerGrant,
     ReadPage,
     ReleaseReceipt,
@@ -40,12 +44,13 @@ from fabric.core.model import (
     WaitCondition,
     WaitResult,
 )
-from fabric.wire import convert, records, requests, scalars
+from fabric.wire import convert, events, records, requests, scalars
 from fabric.wire.metadata import REQUEST_ID, Headers
 from fabric.wire.methods import METHODS
 from fabric.wire.server import ServerInfo, server_of
 
 ANSWER_S = 10.0
+GIVE_UP_S = 2.0
 _ACQUIRE = METHODS["OwnerService.Acquire"]
 _RENEW = METHODS["OwnerService.Renew"]
 _RELEASE = METHODS["OwnerService.Release"]
@@ -59,6 +64,9 @@ _LIST = METHODS["TerminalService.List"]
 _STATUS = METHODS["TerminalService.Status"]
 _SNAPSHOT = METHODS["TerminalService.Snapshot"]
 _RESIZE = METHODS["TerminalService.Resize"]
+_CANCEL = METHODS["TerminalService.CancelCall"]
+_EVENTS = METHODS["EventService.FollowEvents"]
+_ACKNOWLEDGE = METHODS["EventService.AcknowledgeEvents"]
 _WAIT_FOR = METHODS["TerminalService.WaitFor"]
 _START = METHODS["TaskService.StartTask"]
 _OUTPUT = METHODS["TaskService.TaskOutput"]
@@ -69,6 +77,16 @@ _TAIL = METHODS["PtyService.Tail"]
 _FOLLOW = METHODS["PtyService.Follow"]
 _INFO = METHODS["FabricService.GetServerInfo"]
 _NODES = METHODS["FabricService.ListNodes"]
+
+
+@dataclass(frozen=True, slots=True)
+class EventItem:
+    """One item of an event stream."""
+
+    event: OwnerEvent | None = None
+    cursor: int | None = None
+    gap: int = 0
+    ended: str | None = None
 
 
 class Calls:
@@ -83,6 +101,21 @@ class Calls:
         """Make a call that carries its own request id; ``wait_s`` is how long it may wait."""
         timeout_s = self._timeout_s if wait_s is None else wait_s + ANSWER_S
         return await self.link.unary(method, request, self.headers, timeout_s, repeat=True)
+
+    async def ask_and_mean_it(self, method: Any, request: Any, wait_s: float) -> Any:
+        """Make a call that goes on for a moment when it breaks off, and end it when given up."""
+        try:
+            return await self.ask(method, request, wait_s)
+        except (asyncio.CancelledError, DeadlineError):
+            self.link.in_background(self._give_up(request.request_id, self.headers))
+            raise
+
+    async def _give_up(self, request_id: str, headers: Headers) -> None:
+        request = terminal_service_pb2.CancelCallRequest(request_id=request_id)
+        try:
+            await self.link.unary(_CANCEL, request, headers, GIVE_UP_S, repeat=True)
+        except FabricError:
+            return  # the server ends the call by itself once its grace is over
 
     async def read_only(self, method: Any, request: Any, wait_s: float = 0.0) -> Any:
         """Make a call that changes nothing."""
@@ -124,12 +157,14 @@ class Calls:
 
     async def open(self, request: OpenRequest, wait_s: float) -> OpenResult:
         """Open a session."""
-        return convert.open_of(await self.ask(_OPEN, requests.open_message(request), wait_s))
+        return convert.open_of(
+            await self.ask_and_mean_it(_OPEN, requests.open_message(request), wait_s)
+        )
 
     async def send(self, session_id: SessionId, request: SendRequest, wait_s: float) -> SendResult:
         """Write and wait for a verdict."""
         message = requests.send_message(session_id, request)
-        return convert.send_of(await self.ask(_SEND, message, wait_s))
+        return convert.send_of(await self.ask_and_mean_it(_SEND, message, wait_s))
 
     async def read(self, session_id: SessionId, offset: int, count: int | None) -> ReadPage:
         """Read a page of lines."""
@@ -238,3 +273,26 @@ class Calls:
                     raise DrainingError("the gateway is shutting down", next_offset=position)
                 yield BytesPage(position, b"", position, oldest, ended=True)
                 return
+
+    async def follow_events(self, cursor: int | None) -> AsyncIterator[EventItem]:
+        """Stream the owner's events after ``cursor`` (None: after the acknowledged ones).
+
+        Raises: DrainingError when the gateway shuts down.
+        """
+        request = event_service_pb2.FollowEventsRequest(cursor=cursor)
+        async for message in self.link.stream(_EVENTS, request, self.headers):
+            kind = message.WhichOneof("item")
+            if kind == "event":
+                yield EventItem(events.event_of(message.event), message.event.sequence)
+            elif kind == "gap":
+                yield EventItem(gap=message.gap.dropped)
+            elif kind == "end":
+                if message.end.reason == events.DRAINING:
+                    raise DrainingError("the gateway is shutting down", cursor=message.end.cursor)
+                yield EventItem(cursor=message.end.cursor, ended=message.end.detail)
+                return
+
+    async def acknowledge_events(self, sequence: int) -> None:
+        """Let the server forget the events up to one."""
+        request = event_service_pb2.AcknowledgeEventsRequest(sequence=sequence)
+        await self.read_only(_ACKNOWLEDGE, request)

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from fabric.client import tooling
 from fabric.client.calls import Calls
+from fabric.client.events import Events
 from fabric.client.link import Link, Tls
 from fabric.client.session import Session, Task
 from fabric.client.tooling import ToolAnswer, ToolInfo
@@ -313,6 +314,10 @@ class FabricClient:
     def task(self, record: TaskRecord) -> Task:
         """Return a task from its record, to be read from the beginning."""
         return Task(self, record)
+
+    def events(self, cursor: int | None = None) -> Events:
+        """Follow the owner's events after number ``cursor`` (None: after the acknowledged)."""
+        return Events(lambda: self.calls, cursor)
 
     async def nodes(self) -> tuple[NodeState, ...]:
         """List the nodes of the fabric."""

@@ -9,7 +9,7 @@ resumed: the caller knows from which offset it wants to go on.
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,7 @@ class Link:
         self._current = 0
         self._channels: dict[int, grpc.aio.Channel] = {}
         self._calls: dict[tuple[int, str], Any] = {}
+        self._background: set[asyncio.Task[None]] = set()
 
     @property
     def address(self) -> str:
@@ -111,6 +112,12 @@ class Link:
             else:
                 return method.response.FromString(raw)
         raise InternalError("unreachable: the last attempt returns or raises")
+
+    def in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        """Go on with short work that its caller does not wait for; ``close`` does."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
     async def stream(self, method: Method, request: Any, headers: Headers) -> AsyncIterator[Any]:
         """Yield the messages of a stream; leaving the iterator cancels the call."""
@@ -151,6 +158,8 @@ class Link:
 
     async def close(self) -> None:
         """Close the channels; calls that run are cancelled."""
+        if self._background:
+            await asyncio.wait(set(self._background))
         channels, self._channels = list(self._channels.values()), {}
         self._calls.clear()
         for channel in channels:

@@ -427,6 +427,15 @@ class EventPage:
 
 
 @dataclass(frozen=True, slots=True)
+class NewsPage:
+    """Owners whose events changed up to ``version``; ``missed`` says that any may have."""
+
+    version: int
+    owners: tuple[OwnerId, ...]
+    missed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class OwnerGrant:
     """A live owner: its id, the epoch of this acquisition, and when the lease ends."""
 

@@ -316,6 +316,7 @@ class GatewaySettings:
     deadline_margin_s: float = 0.25
     default_deadline_s: float = 120.0
     drain_s: float = 10.0
+    abandon_grace_s: float = 1.0
     max_waits_per_owner: int = 256
 
     def __post_init__(self) -> None:

@@ -13,7 +13,10 @@ from fabric.wire import records
 from fabric.wire.methods import API_MAJOR, API_MINOR
 from fabric.wire.server import ServerInfo, server_message
 
-CAPABILITIES = ("terminals", "tasks", "wait_for", "bytes", "tail", "follow", "snapshot", "resize")
+CAPABILITIES = (
+    "terminals", "tasks", "wait_for", "bytes", "tail", "follow", "snapshot", "resize", "events",
+    "cancel_call",
+)  # fmt: skip
 
 
 def own_version() -> str:

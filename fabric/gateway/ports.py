@@ -12,8 +12,10 @@ from fabric.core.model import (
     BytesPage,
     Caller,
     CloseResult,
+    EventPage,
     GatewayKeys,
     Location,
+    NewsPage,
     NodeState,
     OpenRequest,
     OpenResult,
@@ -95,6 +97,20 @@ class RegistryPort(Protocol):
 
     async def list_tasks(self, caller: Caller) -> tuple[TaskRecord, ...]:
         """List the owner's tasks, settled ones too while retained."""
+        ...
+
+    async def read_events(
+        self, caller: Caller, cursor: int | None = None, limit: int = 100, wait_s: float = 0.0
+    ) -> EventPage:
+        """Return the owner's events after ``cursor`` (None: after the acknowledged ones)."""
+        ...
+
+    async def acknowledge_events(self, caller: Caller, sequence: int) -> None:
+        """Drop the owner's events up to ``sequence``."""
+        ...
+
+    async def news(self, version: int | None, wait_s: float) -> NewsPage:
+        """Say which owners have news after ``version``, waiting for the first."""
         ...
 
 

@@ -22,8 +22,11 @@ from fabric.core.settings import GatewaySettings, SettingsError
 from fabric.gateway.admin import FabricService
 from fabric.gateway.auth import Authenticator, server_credentials
 from fabric.gateway.calls import Routes
+from fabric.gateway.events import EventService
 from fabric.gateway.guard import Guard
 from fabric.gateway.limits import Limits
+from fabric.gateway.lingering import Lingering
+from fabric.gateway.news import News
 from fabric.gateway.owners import OwnerService
 from fabric.gateway.ports import RegistryPort, SessionsPort
 from fabric.gateway.ptys import PtyService
@@ -143,9 +146,15 @@ class Gateway:
     def _register(self, server: grpc.aio.Server, guard: Guard, keys: KeyRing) -> None:
         services: list[Service] = [
             OwnerService(self._registry, keys, self._limits),
-            TerminalService(self._registry, self._sessions, self._limits),
+            TerminalService(
+                self._registry,
+                self._sessions,
+                self._limits,
+                Lingering(self._settings.abandon_grace_s),
+            ),
             TaskService(self._registry, self._sessions, self._limits),
             PtyService(self._sessions, self._limits),
+            EventService(self._registry, News(self._registry)),
             ToolService(self._registry, self._sessions, self._limits),
             FabricService(self._registry, self._limits, self._host, lambda: guard.draining),
         ]

@@ -4,6 +4,7 @@ from fabric.api.v1 import task_service_pb2 as pb
 from fabric.core.ids import parse_request_id, parse_task_id
 from fabric.gateway.calls import Access, Call, Kind, Route, Routes
 from fabric.gateway.limits import Limits
+from fabric.gateway.lingering import to_the_end
 from fabric.gateway.ports import RegistryPort, SessionsPort
 from fabric.gateway.terminals import refuse_large
 from fabric.wire import records, requests
@@ -32,7 +33,8 @@ class TaskService:
         """Start a background send."""
         session_id, request = requests.start_of(message)
         refuse_large(request.data, self._limits)
-        record = await self._sessions.start_task(call.caller, session_id, request)
+        # Cut in the middle it would leave a task nobody has heard of.
+        record = await to_the_end(self._sessions.start_task(call.caller, session_id, request))
         return pb.StartTaskResponse(task=records.task_message(record))
 
     async def output(self, call: Call, message: pb.TaskOutputRequest) -> pb.TaskOutputResponse:

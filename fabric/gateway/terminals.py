@@ -7,6 +7,7 @@ from fabric.core.errors import InputTooLargeError
 from fabric.core.ids import parse_request_id, parse_session_id
 from fabric.gateway.calls import Access, Call, Kind, Route, Routes
 from fabric.gateway.limits import Limits
+from fabric.gateway.lingering import Lingering
 from fabric.gateway.ports import RegistryPort, SessionsPort
 from fabric.wire import convert, requests
 
@@ -25,10 +26,17 @@ class TerminalService:
 
     name = "TerminalService"
 
-    def __init__(self, registry: RegistryPort, sessions: SessionsPort, limits: Limits) -> None:
+    def __init__(
+        self,
+        registry: RegistryPort,
+        sessions: SessionsPort,
+        limits: Limits,
+        lingering: Lingering,
+    ) -> None:
         self._registry = registry
         self._sessions = sessions
         self._limits = limits
+        self._lingering = lingering
 
     def routes(self) -> Routes:
         """Return the handlers by the names of their RPCs."""
@@ -42,6 +50,7 @@ class TerminalService:
             "Status": Route(self.status, Access.DATA, Kind.QUICK),
             "Snapshot": Route(self.snapshot, Access.DATA, Kind.QUICK),
             "Resize": Route(self.resize, Access.DATA, Kind.QUICK),
+            "CancelCall": Route(self.cancel_call, Access.DATA, Kind.QUICK),
             "WaitFor": Route(self.wait_for, Access.DATA, Kind.WAIT),
         }
 
@@ -52,7 +61,9 @@ class TerminalService:
         timeout_s = call.wait_s(request.timeout_s, limit, self._limits.max_wait_s)
         if request.timeout_s is not None or timeout_s < limit:
             request = replace(request, timeout_s=timeout_s)
-        return convert.open_message(await self._registry.open(call.caller, request))
+        work = self._registry.open(call.caller, request)
+        result = await self._lingering.run(call, request.request_id, work)
+        return convert.open_message(result)
 
     async def send(self, call: Call, message: pb.SendRequest) -> pb.SendResponse:
         """Write and wait for a verdict."""
@@ -62,7 +73,13 @@ class TerminalService:
         timeout_s = call.wait_s(request.timeout_s, limit, self._limits.max_wait_s)
         if request.timeout_s is not None or timeout_s < limit:
             request = replace(request, timeout_s=timeout_s)
-        return convert.send_message(await self._sessions.send(call.caller, session_id, request))
+        work = self._sessions.send(call.caller, session_id, request)
+        return convert.send_message(await self._lingering.run(call, request.request_id, work))
+
+    async def cancel_call(self, call: Call, message: pb.CancelCallRequest) -> pb.CancelCallResponse:
+        """Give up a running send or open."""
+        request_id = parse_request_id(message.request_id)
+        return pb.CancelCallResponse(found=self._lingering.give_up(call.owner_id, request_id))
 
     async def read(self, call: Call, message: pb.ReadRequest) -> pb.ReadResponse:
         """Return a page of lines."""

@@ -17,6 +17,7 @@ from fabric.core.model import TaskRecord
 from fabric.core.settings import RegistrySettings, TaskSettings
 from fabric.registry.calls import Calls
 from fabric.registry.events import Events, announce_task
+from fabric.registry.feed import Feed
 from fabric.registry.instructions import (
     AbortOpen,
     Announce,
@@ -56,6 +57,7 @@ class Books:
             clock=clock,
             write=self.write,
         )
+        self.feed = Feed(clock.wall())
         self._unsaved: dict[tuple[Kind, str], Change] = {}
         self._waiting: dict[OwnerId, set[asyncio.Future[None]]] = {}
 
@@ -112,6 +114,7 @@ class Books:
 
     def wake(self, owner_id: OwnerId) -> None:
         """Wake who waits for news of an owner."""
+        self.feed.note(owner_id)
         for future in self._waiting.pop(owner_id, ()):
             if not future.done():
                 future.set_result(None)

@@ -97,6 +97,10 @@ class Events:
         seen = stream.acknowledged if cursor is None else cursor
         return stream.last > seen or stream.ended is not None
 
+    def has_ended(self, owner_id: OwnerId) -> bool:
+        """Tell whether a stream that ended a moment ago can still be read to its end."""
+        return owner_id in self._ended
+
     def drop_owner(self, owner_id: OwnerId) -> list[Change]:
         """Forget an owner's stream but for readers that are just being woken by its end."""
         stream = self._streams.pop(owner_id, None)

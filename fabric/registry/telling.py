@@ -14,6 +14,7 @@ from fabric.core.model import (
     EventKind,
     EventPage,
     ExitStatus,
+    NewsPage,
     SessionInfo,
     SessionStatus,
     TaskOutput,
@@ -146,6 +147,10 @@ class Telling:
         The last page of a disposed owner has ``ended``. Raises: OwnerNotLiveError,
         InvalidRequestError.
         """
+        gone = self._books.table.owners.find(caller.owner_id) is None
+        if gone and cursor is not None and self._books.events.has_ended(caller.owner_id):
+            # Who was following when the owner went reads how it ended.
+            return self._books.events.read(caller.owner_id, cursor, limit)
         owner_id = self._may_read(caller)
         if not 1 <= limit <= MAX_PAGE_EVENTS:
             raise InvalidRequestError(f"limit must be 1 to {MAX_PAGE_EVENTS}", field="limit")
@@ -169,6 +174,17 @@ class Telling:
     async def acknowledge_events(self, caller: Caller, sequence: int) -> None:
         """Drop the events up to ``sequence``. Raises: OwnerNotLiveError, InvalidRequestError."""
         self._books.commit(self._books.events.acknowledge(self._authorise(caller), sequence))
+
+    async def news(self, version: int | None, wait_s: float) -> NewsPage:
+        """Tell a gateway which owners have news after ``version``, waiting for the first.
+
+        Raises: InvalidRequestError.
+        """
+        self._require_ready()
+        longest = self._task_settings.max_wait_timeout_s
+        if not 0 <= wait_s <= longest:
+            raise InvalidRequestError(f"wait_s must lie between 0 and {longest:g}", field="wait_s")
+        return await self._books.feed.after(version, wait_s)
 
     # What nodes and workers report
 

@@ -12,6 +12,7 @@ from typing import Any
 from google.protobuf.message_factory import GetMessageClass
 
 from fabric.api.v1 import (
+    event_service_pb2,
     fabric_service_pb2,
     owner_service_pb2,
     pty_service_pb2,
@@ -45,6 +46,7 @@ def _methods() -> dict[str, Method]:
         terminal_service_pb2,
         task_service_pb2,
         pty_service_pb2,
+        event_service_pb2,
         tool_service_pb2,
         fabric_service_pb2,
     ):

@@ -44,9 +44,12 @@ from fabric.core.model import (
     CloseReceipt,
     CloseResult,
     Confinement,
+    EventKind,
+    EventPage,
     ExitStatus,
     GatewayKeys,
     Location,
+    NewsPage,
     NodeState,
     OpenRequest,
     OpenResult,
@@ -69,6 +72,9 @@ from fabric.core.model import (
     WaitResult,
 )
 from fabric.core.repeat import Repeats, digest_of
+from fabric.registry.events import Events
+from fabric.registry.feed import Feed
+from fabric.registry.instructions import Announce
 from tests.support.fake_terminal import PROMPT, FakeTerminal
 
 KEYS = GatewayKeys(token_keys=("k" * 48,), peer_key="p" * 48)
@@ -112,6 +118,9 @@ class FakeFabric:
         self._tasks: dict[TaskId, FakeTask] = {}
         self.away = 0  # how many calls of the registry fail before it is back
         self.joins = 0
+        self.asked_for_news = 0
+        self.events = Events(max_events=100)
+        self.feed = Feed(self.clock.wall())
         self.sends: list[SendRequest] = []
         self.forwarded: list[bool] = []
         self.clean_up_held: asyncio.Event | None = None
@@ -321,6 +330,26 @@ class FakeFabric:
         return tuple(
             item.record for item in self._tasks.values() if item.record.owner_id == caller.owner_id
         )
+
+    def announce(self, caller: Caller, kind: EventKind, detail: str | None = None) -> None:
+        self.events.append(Announce(caller.owner_id, kind, detail=detail), self.clock.wall())
+        self.feed.note(caller.owner_id)
+
+    async def read_events(
+        self, caller: Caller, cursor: int | None = None, limit: int = 100, wait_s: float = 0.0
+    ) -> EventPage:
+        self._reach()
+        self._owner(caller)
+        return self.events.read(caller.owner_id, cursor, limit)
+
+    async def acknowledge_events(self, caller: Caller, sequence: int) -> None:
+        self._owner(caller)
+        self.events.acknowledge(caller.owner_id, sequence)
+
+    async def news(self, version: int | None, wait_s: float) -> NewsPage:
+        self._reach()
+        self.asked_for_news += 1
+        return await self.feed.after(version, wait_s)
 
     # -- sessions ------------------------------------------------------------------------
 

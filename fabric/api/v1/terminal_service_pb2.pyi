@@ -271,3 +271,15 @@ class WaitForResponse(_message.Message):
     next_offset: int
     truncated: bool
     def __init__(self, matched: _Optional[_Union[_types_pb2.WaitMatch, str]] = ..., text: _Optional[str] = ..., status: _Optional[_Union[_types_pb2.SessionStatus, _Mapping]] = ..., match_text: _Optional[str] = ..., next_offset: _Optional[int] = ..., truncated: _Optional[bool] = ...) -> None: ...
+
+class CancelCallRequest(_message.Message):
+    __slots__ = ("request_id",)
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    def __init__(self, request_id: _Optional[str] = ...) -> None: ...
+
+class CancelCallResponse(_message.Message):
+    __slots__ = ("found",)
+    FOUND_FIELD_NUMBER: _ClassVar[int]
+    found: bool
+    def __init__(self, found: _Optional[bool] = ...) -> None: ...

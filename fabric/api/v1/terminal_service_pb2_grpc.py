@@ -86,6 +86,11 @@ class TerminalServiceStub:
                 request_serializer=fabric_dot_api_dot_v1_dot_terminal__service__pb2.WaitForRequest.SerializeToString,
                 response_deserializer=fabric_dot_api_dot_v1_dot_terminal__service__pb2.WaitForResponse.FromString,
                 _registered_method=True)
+        self.CancelCall = channel.unary_unary(
+                '/fabric.api.v1.TerminalService/CancelCall',
+                request_serializer=fabric_dot_api_dot_v1_dot_terminal__service__pb2.CancelCallRequest.SerializeToString,
+                response_deserializer=fabric_dot_api_dot_v1_dot_terminal__service__pb2.CancelCallResponse.FromString,
+                _registered_method=True)
 
 
 class TerminalServiceServicer:
@@ -163,6 +168,15 @@ class TerminalServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CancelCall(self, request, context):
+        """CancelCall says that the caller of a running Send or Open does not come back for its
+        answer: the send is interrupted, or the open rolled back, at once. A call that merely
+        broke off waits a moment for a repeat with its request id.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_TerminalServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -215,6 +229,11 @@ def add_TerminalServiceServicer_to_server(servicer, server):
                     servicer.WaitFor,
                     request_deserializer=fabric_dot_api_dot_v1_dot_terminal__service__pb2.WaitForRequest.FromString,
                     response_serializer=fabric_dot_api_dot_v1_dot_terminal__service__pb2.WaitForResponse.SerializeToString,
+            ),
+            'CancelCall': grpc.unary_unary_rpc_method_handler(
+                    servicer.CancelCall,
+                    request_deserializer=fabric_dot_api_dot_v1_dot_terminal__service__pb2.CancelCallRequest.FromString,
+                    response_serializer=fabric_dot_api_dot_v1_dot_terminal__service__pb2.CancelCallResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -489,6 +508,33 @@ class TerminalService:
             '/fabric.api.v1.TerminalService/WaitFor',
             fabric_dot_api_dot_v1_dot_terminal__service__pb2.WaitForRequest.SerializeToString,
             fabric_dot_api_dot_v1_dot_terminal__service__pb2.WaitForResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CancelCall(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fabric.api.v1.TerminalService/CancelCall',
+            fabric_dot_api_dot_v1_dot_terminal__service__pb2.CancelCallRequest.SerializeToString,
+            fabric_dot_api_dot_v1_dot_terminal__service__pb2.CancelCallResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -7,7 +7,10 @@ from fabric.core.settings import Settings
 from fabric.gateway.admin import CAPABILITIES, FabricService
 from fabric.gateway.bearer import Identity
 from fabric.gateway.calls import Access, Kind
+from fabric.gateway.events import EventService
 from fabric.gateway.limits import Limits, limits_of
+from fabric.gateway.lingering import Lingering
+from fabric.gateway.news import News
 from fabric.gateway.owners import OwnerService, allowed_mode
 from fabric.gateway.ptys import PtyService
 from fabric.gateway.tasks import TaskService
@@ -23,7 +26,8 @@ def _routes():
     fabric, limits = FakeFabric(), Limits()
     services = [
         OwnerService(fabric, KeyRing(ManualClock()), limits),
-        TerminalService(fabric, fabric, limits),
+        TerminalService(fabric, fabric, limits, Lingering(1.0)),
+        EventService(fabric, News(fabric)),
         TaskService(fabric, fabric, limits),
         PtyService(fabric, limits),
         ToolService(fabric, fabric, limits),
@@ -60,7 +64,7 @@ def test_a_drain_ends_at_once_only_what_changes_nothing():
     waits = {name for name, route in _routes().items() if route.kind is Kind.WAIT}
     assert waits == {
         "OwnerService.KeepAlive", "TerminalService.WaitFor", "TaskService.TaskOutput",
-        "PtyService.ReadBytes", "PtyService.Follow",
+        "PtyService.ReadBytes", "PtyService.Follow", "EventService.FollowEvents",
     }  # fmt: skip
 
 
@@ -76,6 +80,7 @@ def test_requests_that_change_something_have_a_request_id():
         "PtyService.ReadBytes", "PtyService.Tail", "PtyService.Follow",
         "FabricService.GetServerInfo", "FabricService.ListNodes",
         "ToolService.ListTools", "ToolService.CallToolStream",
+        "EventService.FollowEvents", "EventService.AcknowledgeEvents",
     }  # fmt: skip
 
 

@@ -243,3 +243,24 @@ async def test_an_owner_that_is_being_disposed_of_can_read_how_it_ended(tmp_path
             await d.registry.read_events(Caller(owner.owner_id, 9))
         d.nodes["n1"].closing.open()
         await release
+
+
+async def test_who_follows_a_stream_reads_its_end_after_the_owner_is_gone(tmp_path: Path):
+    async with desk(tmp_path) as d:
+        owner = await d.acquire()
+        cursor = (await d.registry.read_events(owner)).next_cursor
+        version = (await d.registry.news(None, 0)).version
+        await d.release(owner)
+        news = await d.registry.news(version, 60)
+        assert owner.owner_id in news.owners
+        page = await d.registry.read_events(owner, cursor)
+        assert page.ended == "it was released"
+        assert [event.kind for event in page.events] == [EventKind.OWNER_DISPOSED]
+
+
+async def test_a_take_over_is_news_for_the_readers_it_fences(tmp_path: Path):
+    async with desk(tmp_path) as d:
+        owner = await d.acquire()
+        version = (await d.registry.news(None, 0)).version
+        await d.acquire()
+        assert owner.owner_id in (await d.registry.news(version, 60)).owners
