@@ -121,6 +121,7 @@ class SessionWorker:
             held = args.get("confinement")
             result = await launching.open_session(
                 spec,
+                self.config,
                 self.shim,
                 self.settings,
                 self.clock,
@@ -211,7 +212,9 @@ class SessionWorker:
     async def on_start_task(self, args: Args) -> Any:
         """Start a background send."""
         self._owned(args)
-        return to_plain(self._tasks().start(from_plain(SendRequest, args["request"])))
+        request = from_plain(SendRequest, args["request"])
+        known_only = bool(args.get("known_only"))
+        return to_plain(self._tasks().start(request, known_only=known_only))
 
     async def on_task_output(self, args: Args) -> Any:
         """Return a task's new output, waiting for its end."""

@@ -6,6 +6,7 @@ from typing import Protocol
 from fabric.core.errors import CleanupIncompleteError, SessionLostError
 from fabric.core.model import CloseReceipt
 from fabric.core.settings import TeardownSettings
+from workers.sandbox.limits import Cgroups
 from workers.shim.client import ShimClient
 from workers.slot import SlotConfig
 
@@ -23,13 +24,24 @@ class Shims(Protocol):
 
 
 class ShimEnder:
-    """Ends shims over their sockets, as a newer holder than any worker."""
+    """Ends shims over their sockets, as a newer holder than any worker.
 
-    def __init__(self, teardown: TeardownSettings) -> None:
+    ``cgroups`` is what the node divides: a slot's cgroup goes with its shim.
+    """
+
+    def __init__(self, teardown: TeardownSettings, cgroups: Cgroups | None = None) -> None:
         self._teardown = teardown
+        self._cgroups = cgroups
 
     async def end(self, config: SlotConfig, *, is_over: bool = False) -> CloseReceipt | None:
         """Tear down and end the slot's shim. Raises: CleanupIncompleteError."""
+        receipt = await self._end(config, is_over)
+        cgroup = self._cgroups.find(config.slot_id) if self._cgroups else None
+        if cgroup is not None:
+            cgroup.remove()
+        return receipt
+
+    async def _end(self, config: SlotConfig, is_over: bool) -> CloseReceipt | None:
         try:
             shim = await ShimClient.connect(socket=config.shim_path, key=config.key)
         except SessionLostError:  # nobody listens there

@@ -12,7 +12,7 @@ import os
 import secrets
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +31,14 @@ from fabric.core.model import (
 from fabric.core.plain import from_plain, to_plain
 from fabric.core.settings import WorkerSettings
 from workers.ledger import Ledger
+from workers.prepare import prepare
 from workers.readiness.choose import inspector_for
-from workers.sandbox import confine, environment, policy, probe
-from workers.sandbox.account import account_of
+from workers.sandbox import confine, probe
+from workers.sandbox.limits import SessionCgroup
 from workers.sandbox.probe import NodeConfinement
 from workers.session import Parts, Session
 from workers.shim.client import ShimClient, Spawned, SpawnRequest
+from workers.slot import SlotConfig
 from workers.terminal.dialects import Dialect, dialect_for
 from workers.terminal.master import Master
 from workers.text.bytelog import ByteLog, ledger_memory
@@ -55,6 +57,8 @@ class _Labels:
     nonce: str
     confinement: Confinement
     cwd: str
+    cgroup: str | None = None
+    shell_pgid: int | None = None
 
     def dump(self) -> bytes:
         return json.dumps(to_plain(self)).encode()
@@ -66,6 +70,7 @@ class _Labels:
 
 async def open_session(
     spec: OpenSpec,
+    slot: SlotConfig,
     shim: ShimClient,
     settings: WorkerSettings,
     clock: Clock,
@@ -80,10 +85,11 @@ async def open_session(
     """
     session: Session | None = None
     try:
-        session = await _spawn(spec, shim, settings, clock, notify, confinement)
+        session, labels = await _spawn(spec, slot, shim, settings, clock, notify, confinement)
         session.start()
         publish(session)
         result = await _become_ready(session, spec)
+        await shim.set_labels(replace(labels, shell_pgid=session.sending.memory.shell_pgid).dump())
     except BaseException:
         await asyncio.shield(_roll_back(session, shim, settings))
         raise
@@ -104,53 +110,51 @@ def adopt(
     labels = _Labels.load(spawned.labels)
     dialect = dialect_for(labels.spec, settings.shell, labels.nonce)
     parts = _parts(spawned, shim, dialect, labels, settings)
-    return Session(labels.spec, parts, settings, clock, notify)
+    session = Session(labels.spec, parts, settings, clock, notify)
+    session.sending.memory.shell_pgid = labels.shell_pgid
+    return session
 
 
 async def _spawn(
     spec: OpenSpec,
+    slot: SlotConfig,
     shim: ShimClient,
     settings: WorkerSettings,
     clock: Clock,
     notify: Notify,
     confinement: NodeConfinement | None,
-) -> Session:
+) -> tuple[Session, _Labels]:
     nonce = secrets.token_hex(8)
     dialect = dialect_for(spec, settings.shell, nonce)
     node = confinement or await _probed(spec, settings)
-    resolved = policy.resolve(
-        spec, allowed_roots=settings.sandbox.allowed_roots, node_cwd_default=str(Path.home())
+    prepared = prepare(spec, dialect, settings.sandbox, node, slot)
+    launch, cgroup = prepared.launch, prepared.cgroup
+    folder = str(cgroup.folder) if cgroup else None
+    labels = _Labels(spec, nonce, launch.confinement, prepared.cwd, folder)
+    request = SpawnRequest(
+        argv=launch.argv,
+        env=launch.env,
+        cwd=prepared.cwd,
+        rows=spec.rows,
+        cols=spec.cols,
+        log_bytes=settings.scrollback.bytelog_bytes,
+        labels=labels.dump(),
+        umask=UMASK,
+        run_as=prepared.run_as,
+        rlimits=prepared.rlimits,
+        landlock=launch.landlock,
+        wrappers=("bwrap",) if launch.confinement.kind == confine.BUBBLEWRAP else (),
+        grace_s=settings.teardown.grace_s,
+        shell_grace_s=settings.teardown.shell_grace_s,
     )
-    env = environment.build(
-        os.environ,
-        session_vars={**dialect.env, "FABRIC_SESSION_ID": spec.session_id},
-        explicit=spec.env,
-        allow=settings.sandbox.env_allow,
-        account=account_of(spec.run_as),
-    )
-    launch = confine.plan(
-        resolved, dialect.argv, env, node, masked_paths=settings.sandbox.masked_paths
-    )
-    labels = _Labels(spec, nonce, launch.confinement, resolved.cwd)
-    spawned = await shim.spawn(
-        SpawnRequest(
-            argv=launch.argv,
-            env=launch.env,
-            cwd=resolved.cwd,
-            rows=spec.rows,
-            cols=spec.cols,
-            log_bytes=settings.scrollback.bytelog_bytes,
-            labels=labels.dump(),
-            umask=UMASK,
-            run_as=spec.run_as,
-            landlock=launch.landlock,
-            wrappers=("bwrap",) if launch.confinement.kind == confine.BUBBLEWRAP else (),
-            grace_s=settings.teardown.grace_s,
-            shell_grace_s=settings.teardown.shell_grace_s,
-        )
-    )
+    try:
+        spawned = await shim.spawn(request)
+    except BaseException:
+        if cgroup is not None:
+            cgroup.remove()
+        raise
     parts = _parts(spawned, shim, dialect, labels, settings)
-    return Session(spec, parts, settings, clock, notify)
+    return Session(spec, parts, settings, clock, notify), labels
 
 
 async def _probed(spec: OpenSpec, settings: WorkerSettings) -> NodeConfinement:
@@ -184,6 +188,7 @@ def _parts(
         nonce=labels.nonce,
         confinement=labels.confinement,
         cwd=labels.cwd,
+        cgroup=None if labels.cgroup is None else SessionCgroup(Path(labels.cgroup)),
     )
 
 

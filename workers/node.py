@@ -41,6 +41,7 @@ from workers.capacity import UNKNOWN, Capacity, read_capacity
 from workers.ending import ShimEnder, Shims, refuse_survivors
 from workers.held import Held, SlotFactory
 from workers.pool import OnEvent, Pool
+from workers.prepare import cgroups_of
 from workers.sandbox.probe import NodeConfinement
 from workers.slot import SlotRecord
 from workers.slots import SlotState
@@ -91,7 +92,7 @@ class Node:
             node_dir,
             settings,
             factory,
-            shims or ShimEnder(worker.teardown),
+            shims or ShimEnder(worker.teardown, cgroups_of(confinement)),
             clock or SystemClock(),
             self._on_lost,
             on_event,

@@ -8,7 +8,6 @@ what it printed last is drained before the status changes, so nothing is cut off
 
 import asyncio
 import logging
-import os
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -39,8 +38,10 @@ from workers.ledger import Ledger
 from workers.observing import Observing
 from workers.pulse import Pulse
 from workers.readiness.inspector import Inspector
+from workers.sandbox.limits import OUT_OF_MEMORY, SessionCgroup
 from workers.sending import Sending
 from workers.shim.client import ShimClient, Spawned
+from workers.signalling import deliver
 from workers.terminal.dialects import Dialect
 from workers.terminal.master import Master
 from workers.text.bytelog import ByteLog
@@ -49,6 +50,8 @@ from workers.text.transcript import Transcript
 MAX_ROWS_COLS = 1000
 SIGNAL_NOTICED_S = 0.05
 SIGNAL_LOOK_S = 0.001
+SIGNAL_TRIES = 4
+KILLED = 128 + signal.SIGKILL
 _log = logging.getLogger(__name__)
 
 
@@ -66,6 +69,7 @@ class Parts:
     nonce: str
     confinement: Confinement
     cwd: str
+    cgroup: SessionCgroup | None = None
 
 
 class Session:
@@ -174,21 +178,29 @@ class Session:
         """
         if self.is_closing:
             self.check_writable()
-        group = self.foreground()
-        if name is SignalName.SIGKILL and group in self.shell_groups():
-            raise SignalRefusedError(
-                "refusing to SIGKILL the terminal's shell; close the session instead",
-                session_id=self.spec.session_id,
-            )
-        try:
-            os.killpg(group, getattr(signal, name.value))
-        except ProcessLookupError as error:
-            raise SignalRefusedError(
-                "the foreground process group ended before the signal; nothing was signalled",
-                session_id=self.spec.session_id,
-            ) from error
-        self.last_activity_at = self.clock.wall()
-        return SignalDelivered(group)
+        number = getattr(signal, name.value)
+        for _ in range(SIGNAL_TRIES):
+            group = self.foreground()
+            if name is SignalName.SIGKILL and group in self.shell_groups():
+                raise self._refusal(
+                    "refusing to SIGKILL the terminal's shell; close the session instead"
+                )
+            try:
+                if deliver(group, number, self.parts.inspector.foreground):
+                    self.last_activity_at = self.clock.wall()
+                    return SignalDelivered(group)
+            except ProcessLookupError as error:
+                raise self._refusal(
+                    "the foreground process group ended before the signal; nothing was signalled"
+                ) from error
+            except PermissionError as error:
+                raise self._refusal(
+                    "the foreground process group belongs to another account; nothing was signalled"
+                ) from error
+        raise self._refusal("the foreground process group does not stand still; try again")
+
+    def _refusal(self, message: str) -> SignalRefusedError:
+        return SignalRefusedError(message, session_id=self.spec.session_id)
 
     async def signal_once(self, name: SignalName, request_id: RequestId) -> SignalDelivered:
         """Signal, but not again for a repeated request id. Raises: what ``signal`` raises.
@@ -257,6 +269,8 @@ class Session:
             self.sending.fail(error)
             self.parts.master.resume_input()
             raise error
+        if self.parts.cgroup is not None:
+            self.parts.cgroup.remove()
         await self._finish(receipt.root_exit or ExitStatus())
         return receipt
 
@@ -292,6 +306,7 @@ class Session:
             return
         await self.parts.master.drain_last()
         if self.status.is_running:
+            status = self._explained(status)
             self.status = replace(self.status, exit=status)
             self.transcript.flush()
             self.sending.exited(self.status)
@@ -301,3 +316,11 @@ class Session:
             )
         self.is_over = True
         self.changed.send()
+
+    def _explained(self, status: ExitStatus) -> ExitStatus:
+        """Add the cause of an end that the kernel brought about."""
+        cgroup = self.parts.cgroup
+        killed = status.signal == "SIGKILL" or status.exit_code == KILLED
+        if killed and cgroup is not None and cgroup.was_out_of_memory():
+            return replace(status, detail=OUT_OF_MEMORY)
+        return status

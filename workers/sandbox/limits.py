@@ -17,6 +17,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from fabric.core.model import OpenSpec
 from fabric.core.settings import SandboxSettings
 
 LEAVES = ("main", "service", "supervisor", "init")
@@ -36,10 +37,17 @@ class Limits:
     cpu_weight: int = 0
 
     @classmethod
-    def of(cls, settings: SandboxSettings) -> "Limits":
-        """Read the limits of a session out of the settings."""
-        weight = min(settings.cpu_weight, MAX_CPU_WEIGHT)
-        return cls(settings.memory_max_bytes, settings.pids_max, weight)
+    def of(cls, settings: SandboxSettings, spec: OpenSpec) -> "Limits":
+        """Take the limits of the owner's policy, and the node's where it names none."""
+        memory, pids, weight = (
+            own if own is not None else default
+            for own, default in (
+                (spec.memory_max_bytes, settings.memory_max_bytes),
+                (spec.pids_max, settings.pids_max),
+                (spec.cpu_weight, settings.cpu_weight),
+            )
+        )
+        return cls(memory, pids, min(weight, MAX_CPU_WEIGHT))
 
     @property
     def wanted(self) -> tuple[str, ...]:
@@ -76,11 +84,10 @@ def own_cgroup(mountinfo: str, own: str) -> Path | None:
 
 
 class SessionCgroup:
-    """The cgroup of one session."""
+    """The cgroup of one session. It is made for one session and never used for another."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._kills_before = self._kills()
 
     @property
     def procs(self) -> str:
@@ -89,7 +96,7 @@ class SessionCgroup:
 
     def was_out_of_memory(self) -> bool:
         """Tell whether the kernel killed a process here for want of memory."""
-        return self._kills() > self._kills_before
+        return self._kills() > 0
 
     def kill(self) -> bool:
         """Kill every process in it at once; False where the kernel (before 5.14) cannot."""

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from fabric.core.settings import SandboxSettings
+from tests.support.local_worker import spec_for
 from workers.sandbox.limits import Limits, delegated, own_cgroup, resource_limits
 
 MOUNTS = """22 1 0:20 / /sys rw - sysfs sysfs rw
@@ -88,16 +89,17 @@ def test_the_one_above_is_used_only_from_a_leaf_made_for_it(base):
         assert (found.base if found else None) == expected
 
 
-def test_a_kill_for_want_of_memory_is_told_from_an_older_one(base):
+def test_a_kill_for_want_of_memory_is_seen_also_by_a_later_worker(base):
     cgroups = delegated(base)
     assert cgroups is not None
     made, _ = cgroups.create("ses_a", ALL)
     events = made.folder / "memory.events"
-    events.write_text("low 0\noom 3\noom_kill 2\noom_group_kill 0\n")
+    assert not made.was_out_of_memory()
+    events.write_text("low 0\noom 3\noom_kill 0\noom_group_kill 0\n")
     found = cgroups.find("ses_a")
     assert found is not None
     assert not found.was_out_of_memory()
-    events.write_text("low 0\noom 4\noom_kill 3\n")
+    events.write_text("low 0\noom 4\noom_kill 1\n")
     assert found.was_out_of_memory()
     assert made.was_out_of_memory()
     assert cgroups.find("ses_b") is None
@@ -131,7 +133,9 @@ def test_resource_limits_hold_what_they_can_and_say_what_not():
     assert resource_limits(Limits(), own_uid=False)[1].by == "none"
 
 
-def test_limits_come_from_the_settings():
+def test_limits_come_from_the_settings_unless_the_owners_policy_names_them():
     settings = SandboxSettings(memory_max_bytes=5, pids_max=6, cpu_weight=99_999)
-    assert Limits.of(settings) == Limits(5, 6, 10_000)
-    assert Limits.of(SandboxSettings()).wanted == ()
+    assert Limits.of(settings, spec_for()) == Limits(5, 6, 10_000)
+    named = spec_for(memory_max_bytes=0, pids_max=7, cpu_weight=50)
+    assert Limits.of(settings, named) == Limits(0, 7, 50)
+    assert Limits.of(SandboxSettings(), spec_for()).wanted == ()
