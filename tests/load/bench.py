@@ -205,7 +205,7 @@ async def many(report: Report, fabric: Embedded) -> None:
     """64 sessions at once, 20 round trips each."""
     async with client(fabric) as one:
         start = time.perf_counter()
-        shells = await asyncio.gather(*(one.open("shell", timeout_s=180) for _ in range(MANY)))
+        shells = await asyncio.gather(*(one.open("shell", timeout_s=290) for _ in range(MANY)))
         opened = time.perf_counter() - start
         times: list[float] = []
 
@@ -246,7 +246,11 @@ SECTIONS: dict[str, Section] = {
 
 async def run(report: Report, names: list[str]) -> None:
     for name in names:
-        room = {"FABRIC_NODE__MAX_SESSIONS": str(MANY * 2)}
+        room = {
+            "FABRIC_NODE__MAX_SESSIONS": str(MANY * 2),
+            "FABRIC_NODE__START_TIMEOUT_S": "300",
+            "FABRIC_REGISTRY__OPEN_TIMEOUT_S": "300",
+        }
         with embedded(**room) as fabric:
             async with client(fabric, "warm-up") as one:
                 await warmed(one, WARM)
