@@ -34,7 +34,8 @@ from fabric.core.errors import (
     SessionStateError,
     StartupTimeoutError,
 )
-from fabric.core.settings import ClusterSettings, TeardownSettings
+from fabric.core.settings import ClusterSettings, SandboxSettings, TeardownSettings
+from workers.sandbox.probe import probe_now
 
 MARK = "FABRIC_CLUSTER_MARK"
 STARTER = "fabric.actors.raynode"
@@ -219,7 +220,7 @@ def _node_config(
     folder.mkdir(mode=0o700)
     return {
         "head": False,
-        "labels": node_labels(host),
+        "labels": node_labels(host, probe_now(SandboxSettings(), host).kinds),
         "resources": {PTY_RESOURCE: sessions},
         "num_cpus": cpus,
         "object_store_bytes": settings.object_store_bytes,

@@ -9,6 +9,7 @@ from fabric.core.errors import CleanupIncompleteError, FabricError
 from fabric.core.settings import TeardownSettings
 from workers import slot as files
 from workers.ending import ShimEnder
+from workers.sandbox import limits
 
 
 def end_slots(node_dirs: Iterable[Path], teardown: TeardownSettings) -> int:
@@ -21,7 +22,8 @@ def end_slots(node_dirs: Iterable[Path], teardown: TeardownSettings) -> int:
     if not found:
         return 0
     with ThreadPoolExecutor(1) as thread:
-        faults = thread.submit(lambda: asyncio.run(_end(found, ShimEnder(teardown)))).result()
+        shims = ShimEnder(teardown, limits.detect())
+        faults = thread.submit(lambda: asyncio.run(_end(found, shims))).result()
     if faults:
         raise CleanupIncompleteError("; ".join(faults), survivors="; ".join(faults))
     return len(found)

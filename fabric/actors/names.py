@@ -25,6 +25,11 @@ def make_state_dir(state_dir: str) -> Path:
     return folder
 
 
+def short_folder() -> Path:
+    """Return where the sockets of this user's nodes go when the state folder is too long."""
+    return Path("/tmp") / f"ptyfabric-{os.getuid()}"  # noqa: S108  (checked when it is used)
+
+
 def node_dir(state_dir: Path, host: HostName) -> Path:
     """Return the folder of a node; the same for the same state folder and host.
 
@@ -37,7 +42,7 @@ def node_dir(state_dir: Path, host: HostName) -> Path:
     own = state_dir / "nodes" / host
     if len(os.fsencode(own)) + _SOCKET_TAIL_BYTES <= MAX_SOCKET_PATH_BYTES:
         return own
-    top = Path("/tmp") / f"ptyfabric-{os.getuid()}"  # noqa: S108  (checked just below)
+    top = short_folder()
     top.mkdir(mode=0o700, exist_ok=True)
     facts = top.lstat()
     if facts.st_uid != os.getuid() or top.is_symlink() or facts.st_mode & 0o077:

@@ -85,6 +85,10 @@ def info_message(value: SessionInfo) -> types_pb2.SessionInfo:
             kind=confinement.kind,
             partial=confinement.partial,
             workspace_root=clean_or_none(confinement.workspace_root),
+            run_as=clean_or_none(confinement.run_as),
+            limited_by=confinement.limited_by,
+            limits=confinement.limits,
+            unmet_limits=confinement.unmet_limits,
         ),
         rows=value.rows,
         cols=value.cols,
@@ -115,6 +119,10 @@ def info_of(message: types_pb2.SessionInfo) -> SessionInfo:
             workspace_root=(
                 confinement.workspace_root if confinement.HasField("workspace_root") else None
             ),
+            run_as=confinement.run_as if confinement.HasField("run_as") else None,
+            limited_by=confinement.limited_by or "none",
+            limits=tuple(confinement.limits),
+            unmet_limits=tuple(confinement.unmet_limits),
         ),
         rows=message.rows,
         cols=message.cols,

@@ -193,6 +193,7 @@ class _Start:
         partial: bool = False,
     ) -> Launch:
         contents: dict[str, Any] = {"cgroup": self.cgroup_procs} if self.cgroup_procs else {}
+        writes = self.policy.mode is SandboxMode.WORKSPACE_WRITE
         if steps is not None:
             contents |= steps
             contents["no_new_privs"] = True
@@ -206,7 +207,7 @@ class _Start:
                 network=self.policy.network,
                 kind=kind,
                 partial=partial,
-                workspace_root=self.policy.workspace_root,
+                workspace_root=self.policy.workspace_root if writes else None,
             ),
         )
 

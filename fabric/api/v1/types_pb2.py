@@ -26,43 +26,43 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x66\x61\x62ric/api/v1/types.proto\x12\rfabric.api.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"r\n\nExitStatus\x12\x16\n\texit_code\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x13\n\x06signal\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\x13\n\x06\x64\x65tail\x18\x03 \x01(\tH\x02\x88\x01\x01\x42\x0c\n\n_exit_codeB\t\n\x07_signalB\t\n\x07_detail\"8\n\rSessionStatus\x12\'\n\x04\x65xit\x18\x01 \x01(\x0b\x32\x19.fabric.api.v1.ExitStatus\"\xaf\x01\n\x0b\x43onfinement\x12(\n\x04mode\x18\x01 \x01(\x0e\x32\x1a.fabric.api.v1.SandboxMode\x12\'\n\x07network\x18\x02 \x01(\x0e\x32\x16.fabric.api.v1.Network\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x0f\n\x07partial\x18\x04 \x01(\x08\x12\x1b\n\x0eworkspace_root\x18\x05 \x01(\tH\x00\x88\x01\x01\x42\x11\n\x0f_workspace_root\"\xae\x03\n\x0bSessionInfo\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08owner_id\x18\x02 \x01(\t\x12\x0c\n\x04type\x18\x03 \x01(\t\x12,\n\x06status\x18\x04 \x01(\x0b\x32\x1c.fabric.api.v1.SessionStatus\x12\x11\n\x04name\x18\x05 \x01(\tH\x00\x88\x01\x01\x12\x10\n\x03pid\x18\x06 \x01(\x03H\x01\x88\x01\x01\x12\x11\n\x04host\x18\x07 \x01(\tH\x02\x88\x01\x01\x12\x10\n\x03\x63wd\x18\x08 \x01(\tH\x03\x88\x01\x01\x12/\n\x0b\x63onfinement\x18\t \x01(\x0b\x32\x1a.fabric.api.v1.Confinement\x12\x0c\n\x04rows\x18\n \x01(\x05\x12\x0c\n\x04\x63ols\x18\x0b \x01(\x05\x12.\n\ncreated_at\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x34\n\x10last_activity_at\x18\r \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08\x61\x64option\x18\x0e \x01(\x05\x12\x0c\n\x04\x62usy\x18\x0f \x01(\x08\x42\x07\n\x05_nameB\x06\n\x04_pidB\x07\n\x05_hostB\x06\n\x04_cwd\"S\n\x0c\x45ndedProcess\x12\x0b\n\x03pid\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x18\n\x0blast_signal\x18\x03 \x01(\tH\x00\x88\x01\x01\x42\x0e\n\x0c_last_signal\"\xc4\x01\n\x0c\x43loseReceipt\x12,\n\troot_exit\x18\x01 \x01(\x0b\x32\x19.fabric.api.v1.ExitStatus\x12*\n\x05\x65nded\x18\x02 \x03(\x0b\x32\x1b.fabric.api.v1.EndedProcess\x12.\n\tsurvivors\x18\x03 \x03(\x0b\x32\x1b.fabric.api.v1.EndedProcess\x12*\n\x07\x65lapsed\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration*\x8e\x01\n\x0bSandboxMode\x12\x1c\n\x18SANDBOX_MODE_UNSPECIFIED\x10\x00\x12\x1a\n\x16SANDBOX_MODE_READ_ONLY\x10\x01\x12 \n\x1cSANDBOX_MODE_WORKSPACE_WRITE\x10\x02\x12#\n\x1fSANDBOX_MODE_DANGER_FULL_ACCESS\x10\x03*H\n\x07Network\x12\x17\n\x13NETWORK_UNSPECIFIED\x10\x00\x12\x12\n\x0eNETWORK_SHARED\x10\x01\x12\x10\n\x0cNETWORK_NONE\x10\x02*\xed\x01\n\nWaitReason\x12\x1b\n\x17WAIT_REASON_UNSPECIFIED\x10\x00\x12\x1a\n\x16WAIT_REASON_STDIN_READ\x10\x01\x12\x1d\n\x19WAIT_REASON_INFERRED_IDLE\x10\x02\x12\x17\n\x13WAIT_REASON_TIMEOUT\x10\x03\x12\x1c\n\x18WAIT_REASON_SESSION_EXIT\x10\x04\x12\x1d\n\x19WAIT_REASON_HUMAN_HANDOFF\x10\x05\x12\x16\n\x12WAIT_REASON_PROMPT\x10\x06\x12\x19\n\x15WAIT_REASON_CANCELLED\x10\x07*\xb8\x01\n\x08\x45vidence\x12\x18\n\x14\x45VIDENCE_UNSPECIFIED\x10\x00\x12\x11\n\rEVIDENCE_NONE\x10\x01\x12\x13\n\x0f\x45VIDENCE_MARKER\x10\x02\x12\x14\n\x10\x45VIDENCE_SYSCALL\x10\x03\x12\x14\n\x10\x45VIDENCE_TERMIOS\x10\x04\x12\x14\n\x10\x45VIDENCE_SILENCE\x10\x05\x12\x15\n\x11\x45VIDENCE_DEADLINE\x10\x06\x12\x11\n\rEVIDENCE_EXIT\x10\x07*\xb9\x01\n\nPromptKind\x12\x1b\n\x17PROMPT_KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10PROMPT_KIND_NONE\x10\x01\x12\x15\n\x11PROMPT_KIND_SHELL\x10\x02\x12\x1c\n\x18PROMPT_KIND_CONTINUATION\x10\x03\x12\x14\n\x10PROMPT_KIND_LINE\x10\x04\x12\x18\n\x14PROMPT_KIND_PASSWORD\x10\x05\x12\x13\n\x0fPROMPT_KIND_KEY\x10\x06*e\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x15\n\x11OUTCOME_COMPLETED\x10\x01\x12\x15\n\x11OUTCOME_CANCELLED\x10\x02\x12\x13\n\x0fOUTCOME_UNKNOWN\x10\x03*\xa4\x01\n\nSignalName\x12\x1b\n\x17SIGNAL_NAME_UNSPECIFIED\x10\x00\x12\x16\n\x12SIGNAL_NAME_SIGINT\x10\x01\x12\x17\n\x13SIGNAL_NAME_SIGTERM\x10\x02\x12\x17\n\x13SIGNAL_NAME_SIGKILL\x10\x03\x12\x17\n\x13SIGNAL_NAME_SIGTSTP\x10\x04\x12\x16\n\x12SIGNAL_NAME_SIGHUP\x10\x05*\xb5\x01\n\tTaskState\x12\x1a\n\x16TASK_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12TASK_STATE_RUNNING\x10\x01\x12\x17\n\x13TASK_STATE_STOPPING\x10\x02\x12\x18\n\x14TASK_STATE_COMPLETED\x10\x03\x12\x15\n\x11TASK_STATE_KILLED\x10\x04\x12\x15\n\x11TASK_STATE_FAILED\x10\x05\x12\x13\n\x0fTASK_STATE_LOST\x10\x06*j\n\x0c\x43loseOutcome\x12\x1d\n\x19\x43LOSE_OUTCOME_UNSPECIFIED\x10\x00\x12\x18\n\x14\x43LOSE_OUTCOME_CLOSED\x10\x01\x12!\n\x1d\x43LOSE_OUTCOME_ALREADY_CLOSING\x10\x02*\x98\x01\n\tWaitMatch\x12\x1a\n\x16WAIT_MATCH_UNSPECIFIED\x10\x00\x12\x16\n\x12WAIT_MATCH_PATTERN\x10\x01\x12\x14\n\x10WAIT_MATCH_QUIET\x10\x02\x12\x14\n\x10WAIT_MATCH_READY\x10\x03\x12\x13\n\x0fWAIT_MATCH_EXIT\x10\x04\x12\x16\n\x12WAIT_MATCH_TIMEOUT\x10\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x66\x61\x62ric/api/v1/types.proto\x12\rfabric.api.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"r\n\nExitStatus\x12\x16\n\texit_code\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x13\n\x06signal\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\x13\n\x06\x64\x65tail\x18\x03 \x01(\tH\x02\x88\x01\x01\x42\x0c\n\n_exit_codeB\t\n\x07_signalB\t\n\x07_detail\"8\n\rSessionStatus\x12\'\n\x04\x65xit\x18\x01 \x01(\x0b\x32\x19.fabric.api.v1.ExitStatus\"\x89\x02\n\x0b\x43onfinement\x12(\n\x04mode\x18\x01 \x01(\x0e\x32\x1a.fabric.api.v1.SandboxMode\x12\'\n\x07network\x18\x02 \x01(\x0e\x32\x16.fabric.api.v1.Network\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x0f\n\x07partial\x18\x04 \x01(\x08\x12\x1b\n\x0eworkspace_root\x18\x05 \x01(\tH\x00\x88\x01\x01\x12\x13\n\x06run_as\x18\x06 \x01(\tH\x01\x88\x01\x01\x12\x12\n\nlimited_by\x18\x07 \x01(\t\x12\x0e\n\x06limits\x18\x08 \x03(\t\x12\x14\n\x0cunmet_limits\x18\t \x03(\tB\x11\n\x0f_workspace_rootB\t\n\x07_run_as\"\xae\x03\n\x0bSessionInfo\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08owner_id\x18\x02 \x01(\t\x12\x0c\n\x04type\x18\x03 \x01(\t\x12,\n\x06status\x18\x04 \x01(\x0b\x32\x1c.fabric.api.v1.SessionStatus\x12\x11\n\x04name\x18\x05 \x01(\tH\x00\x88\x01\x01\x12\x10\n\x03pid\x18\x06 \x01(\x03H\x01\x88\x01\x01\x12\x11\n\x04host\x18\x07 \x01(\tH\x02\x88\x01\x01\x12\x10\n\x03\x63wd\x18\x08 \x01(\tH\x03\x88\x01\x01\x12/\n\x0b\x63onfinement\x18\t \x01(\x0b\x32\x1a.fabric.api.v1.Confinement\x12\x0c\n\x04rows\x18\n \x01(\x05\x12\x0c\n\x04\x63ols\x18\x0b \x01(\x05\x12.\n\ncreated_at\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x34\n\x10last_activity_at\x18\r \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08\x61\x64option\x18\x0e \x01(\x05\x12\x0c\n\x04\x62usy\x18\x0f \x01(\x08\x42\x07\n\x05_nameB\x06\n\x04_pidB\x07\n\x05_hostB\x06\n\x04_cwd\"S\n\x0c\x45ndedProcess\x12\x0b\n\x03pid\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x18\n\x0blast_signal\x18\x03 \x01(\tH\x00\x88\x01\x01\x42\x0e\n\x0c_last_signal\"\xc4\x01\n\x0c\x43loseReceipt\x12,\n\troot_exit\x18\x01 \x01(\x0b\x32\x19.fabric.api.v1.ExitStatus\x12*\n\x05\x65nded\x18\x02 \x03(\x0b\x32\x1b.fabric.api.v1.EndedProcess\x12.\n\tsurvivors\x18\x03 \x03(\x0b\x32\x1b.fabric.api.v1.EndedProcess\x12*\n\x07\x65lapsed\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration*\x8e\x01\n\x0bSandboxMode\x12\x1c\n\x18SANDBOX_MODE_UNSPECIFIED\x10\x00\x12\x1a\n\x16SANDBOX_MODE_READ_ONLY\x10\x01\x12 \n\x1cSANDBOX_MODE_WORKSPACE_WRITE\x10\x02\x12#\n\x1fSANDBOX_MODE_DANGER_FULL_ACCESS\x10\x03*H\n\x07Network\x12\x17\n\x13NETWORK_UNSPECIFIED\x10\x00\x12\x12\n\x0eNETWORK_SHARED\x10\x01\x12\x10\n\x0cNETWORK_NONE\x10\x02*\xed\x01\n\nWaitReason\x12\x1b\n\x17WAIT_REASON_UNSPECIFIED\x10\x00\x12\x1a\n\x16WAIT_REASON_STDIN_READ\x10\x01\x12\x1d\n\x19WAIT_REASON_INFERRED_IDLE\x10\x02\x12\x17\n\x13WAIT_REASON_TIMEOUT\x10\x03\x12\x1c\n\x18WAIT_REASON_SESSION_EXIT\x10\x04\x12\x1d\n\x19WAIT_REASON_HUMAN_HANDOFF\x10\x05\x12\x16\n\x12WAIT_REASON_PROMPT\x10\x06\x12\x19\n\x15WAIT_REASON_CANCELLED\x10\x07*\xb8\x01\n\x08\x45vidence\x12\x18\n\x14\x45VIDENCE_UNSPECIFIED\x10\x00\x12\x11\n\rEVIDENCE_NONE\x10\x01\x12\x13\n\x0f\x45VIDENCE_MARKER\x10\x02\x12\x14\n\x10\x45VIDENCE_SYSCALL\x10\x03\x12\x14\n\x10\x45VIDENCE_TERMIOS\x10\x04\x12\x14\n\x10\x45VIDENCE_SILENCE\x10\x05\x12\x15\n\x11\x45VIDENCE_DEADLINE\x10\x06\x12\x11\n\rEVIDENCE_EXIT\x10\x07*\xb9\x01\n\nPromptKind\x12\x1b\n\x17PROMPT_KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10PROMPT_KIND_NONE\x10\x01\x12\x15\n\x11PROMPT_KIND_SHELL\x10\x02\x12\x1c\n\x18PROMPT_KIND_CONTINUATION\x10\x03\x12\x14\n\x10PROMPT_KIND_LINE\x10\x04\x12\x18\n\x14PROMPT_KIND_PASSWORD\x10\x05\x12\x13\n\x0fPROMPT_KIND_KEY\x10\x06*e\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x15\n\x11OUTCOME_COMPLETED\x10\x01\x12\x15\n\x11OUTCOME_CANCELLED\x10\x02\x12\x13\n\x0fOUTCOME_UNKNOWN\x10\x03*\xa4\x01\n\nSignalName\x12\x1b\n\x17SIGNAL_NAME_UNSPECIFIED\x10\x00\x12\x16\n\x12SIGNAL_NAME_SIGINT\x10\x01\x12\x17\n\x13SIGNAL_NAME_SIGTERM\x10\x02\x12\x17\n\x13SIGNAL_NAME_SIGKILL\x10\x03\x12\x17\n\x13SIGNAL_NAME_SIGTSTP\x10\x04\x12\x16\n\x12SIGNAL_NAME_SIGHUP\x10\x05*\xb5\x01\n\tTaskState\x12\x1a\n\x16TASK_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12TASK_STATE_RUNNING\x10\x01\x12\x17\n\x13TASK_STATE_STOPPING\x10\x02\x12\x18\n\x14TASK_STATE_COMPLETED\x10\x03\x12\x15\n\x11TASK_STATE_KILLED\x10\x04\x12\x15\n\x11TASK_STATE_FAILED\x10\x05\x12\x13\n\x0fTASK_STATE_LOST\x10\x06*j\n\x0c\x43loseOutcome\x12\x1d\n\x19\x43LOSE_OUTCOME_UNSPECIFIED\x10\x00\x12\x18\n\x14\x43LOSE_OUTCOME_CLOSED\x10\x01\x12!\n\x1d\x43LOSE_OUTCOME_ALREADY_CLOSING\x10\x02*\x98\x01\n\tWaitMatch\x12\x1a\n\x16WAIT_MATCH_UNSPECIFIED\x10\x00\x12\x16\n\x12WAIT_MATCH_PATTERN\x10\x01\x12\x14\n\x10WAIT_MATCH_QUIET\x10\x02\x12\x14\n\x10WAIT_MATCH_READY\x10\x03\x12\x13\n\x0fWAIT_MATCH_EXIT\x10\x04\x12\x16\n\x12WAIT_MATCH_TIMEOUT\x10\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'fabric.api.v1.types_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SANDBOXMODE']._serialized_start=1179
-  _globals['_SANDBOXMODE']._serialized_end=1321
-  _globals['_NETWORK']._serialized_start=1323
-  _globals['_NETWORK']._serialized_end=1395
-  _globals['_WAITREASON']._serialized_start=1398
-  _globals['_WAITREASON']._serialized_end=1635
-  _globals['_EVIDENCE']._serialized_start=1638
-  _globals['_EVIDENCE']._serialized_end=1822
-  _globals['_PROMPTKIND']._serialized_start=1825
-  _globals['_PROMPTKIND']._serialized_end=2010
-  _globals['_OUTCOME']._serialized_start=2012
-  _globals['_OUTCOME']._serialized_end=2113
-  _globals['_SIGNALNAME']._serialized_start=2116
-  _globals['_SIGNALNAME']._serialized_end=2280
-  _globals['_TASKSTATE']._serialized_start=2283
-  _globals['_TASKSTATE']._serialized_end=2464
-  _globals['_CLOSEOUTCOME']._serialized_start=2466
-  _globals['_CLOSEOUTCOME']._serialized_end=2572
-  _globals['_WAITMATCH']._serialized_start=2575
-  _globals['_WAITMATCH']._serialized_end=2727
+  _globals['_SANDBOXMODE']._serialized_start=1269
+  _globals['_SANDBOXMODE']._serialized_end=1411
+  _globals['_NETWORK']._serialized_start=1413
+  _globals['_NETWORK']._serialized_end=1485
+  _globals['_WAITREASON']._serialized_start=1488
+  _globals['_WAITREASON']._serialized_end=1725
+  _globals['_EVIDENCE']._serialized_start=1728
+  _globals['_EVIDENCE']._serialized_end=1912
+  _globals['_PROMPTKIND']._serialized_start=1915
+  _globals['_PROMPTKIND']._serialized_end=2100
+  _globals['_OUTCOME']._serialized_start=2102
+  _globals['_OUTCOME']._serialized_end=2203
+  _globals['_SIGNALNAME']._serialized_start=2206
+  _globals['_SIGNALNAME']._serialized_end=2370
+  _globals['_TASKSTATE']._serialized_start=2373
+  _globals['_TASKSTATE']._serialized_end=2554
+  _globals['_CLOSEOUTCOME']._serialized_start=2556
+  _globals['_CLOSEOUTCOME']._serialized_end=2662
+  _globals['_WAITMATCH']._serialized_start=2665
+  _globals['_WAITMATCH']._serialized_end=2817
   _globals['_EXITSTATUS']._serialized_start=109
   _globals['_EXITSTATUS']._serialized_end=223
   _globals['_SESSIONSTATUS']._serialized_start=225
   _globals['_SESSIONSTATUS']._serialized_end=281
   _globals['_CONFINEMENT']._serialized_start=284
-  _globals['_CONFINEMENT']._serialized_end=459
-  _globals['_SESSIONINFO']._serialized_start=462
-  _globals['_SESSIONINFO']._serialized_end=892
-  _globals['_ENDEDPROCESS']._serialized_start=894
-  _globals['_ENDEDPROCESS']._serialized_end=977
-  _globals['_CLOSERECEIPT']._serialized_start=980
-  _globals['_CLOSERECEIPT']._serialized_end=1176
+  _globals['_CONFINEMENT']._serialized_end=549
+  _globals['_SESSIONINFO']._serialized_start=552
+  _globals['_SESSIONINFO']._serialized_end=982
+  _globals['_ENDEDPROCESS']._serialized_start=984
+  _globals['_ENDEDPROCESS']._serialized_end=1067
+  _globals['_CLOSERECEIPT']._serialized_start=1070
+  _globals['_CLOSERECEIPT']._serialized_end=1266
 # @@protoc_insertion_point(module_scope)

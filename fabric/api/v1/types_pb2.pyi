@@ -170,18 +170,26 @@ class SessionStatus(_message.Message):
     def __init__(self, exit: _Optional[_Union[ExitStatus, _Mapping]] = ...) -> None: ...
 
 class Confinement(_message.Message):
-    __slots__ = ("mode", "network", "kind", "partial", "workspace_root")
+    __slots__ = ("mode", "network", "kind", "partial", "workspace_root", "run_as", "limited_by", "limits", "unmet_limits")
     MODE_FIELD_NUMBER: _ClassVar[int]
     NETWORK_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     PARTIAL_FIELD_NUMBER: _ClassVar[int]
     WORKSPACE_ROOT_FIELD_NUMBER: _ClassVar[int]
+    RUN_AS_FIELD_NUMBER: _ClassVar[int]
+    LIMITED_BY_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    UNMET_LIMITS_FIELD_NUMBER: _ClassVar[int]
     mode: SandboxMode
     network: Network
     kind: str
     partial: bool
     workspace_root: str
-    def __init__(self, mode: _Optional[_Union[SandboxMode, str]] = ..., network: _Optional[_Union[Network, str]] = ..., kind: _Optional[str] = ..., partial: _Optional[bool] = ..., workspace_root: _Optional[str] = ...) -> None: ...
+    run_as: str
+    limited_by: str
+    limits: _containers.RepeatedScalarFieldContainer[str]
+    unmet_limits: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, mode: _Optional[_Union[SandboxMode, str]] = ..., network: _Optional[_Union[Network, str]] = ..., kind: _Optional[str] = ..., partial: _Optional[bool] = ..., workspace_root: _Optional[str] = ..., run_as: _Optional[str] = ..., limited_by: _Optional[str] = ..., limits: _Optional[_Iterable[str]] = ..., unmet_limits: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SessionInfo(_message.Message):
     __slots__ = ("session_id", "owner_id", "type", "status", "name", "pid", "host", "cwd", "confinement", "rows", "cols", "created_at", "last_activity_at", "adoption", "busy")

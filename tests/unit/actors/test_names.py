@@ -1,13 +1,21 @@
 import os
+from pathlib import Path
 
 import pytest
 
-from fabric.actors.labels import LABEL_ARCH, LABEL_HOST, LABEL_OS, node_labels, this_host
+from fabric.actors.labels import (
+    LABEL_ARCH,
+    LABEL_HOST,
+    LABEL_OS,
+    LABEL_SANDBOX,
+    node_labels,
+    this_host,
+)
 from fabric.actors.names import claim_node_dir, node_dir, node_dirs, node_name
 from fabric.actors.plan import Plan
 from fabric.actors.rayenv import daemon_environment
 from fabric.core.errors import InvalidRequestError
-from fabric.core.settings import ClusterSettings, Settings
+from fabric.core.settings import ClusterSettings, GatewaySettings, Settings
 from workers.slot import MAX_SOCKET_PATH_BYTES, new_slot
 
 
@@ -38,7 +46,9 @@ def test_a_folder_without_nodes_has_none(tmp_path):
 
 
 def test_labels_name_host_system_and_architecture():
-    labels = node_labels("build7")
+    labels = node_labels("build7", ("bubblewrap", "network-none"))
+    assert labels[LABEL_SANDBOX] == "bubblewrap.network-none"
+    assert node_labels("build7")[LABEL_SANDBOX] == "none"
     assert labels[LABEL_HOST] == "build7"
     assert labels[LABEL_OS] in ("linux", "darwin")
     assert labels[LABEL_ARCH] in ("x86_64", "arm64")
@@ -55,8 +65,13 @@ def test_actor_names():
 
 
 def test_workers_mask_the_state_folder():
-    plan = Plan(Settings(), "/var/lib/fabric")
-    assert "/var/lib/fabric" in plan.worker.sandbox.masked_paths
+    gateway = GatewaySettings(token_file="/etc/fabric/tokens", signing_key_file="~/fabric/keys")
+    plan = Plan(Settings(gateway=gateway), "/var/lib/fabric")
+    masked = plan.worker.sandbox.masked_paths
+    home = str(Path.home())
+    assert {"/var/lib/fabric", "/etc/fabric/tokens", f"{home}/fabric/keys"} <= set(masked)
+    assert any(path.startswith("/tmp/ptyfabric-") for path in masked)
+    assert "" not in masked
 
 
 def test_foreign_ray_settings_do_not_reach_an_embedded_cluster(monkeypatch):

@@ -51,7 +51,15 @@ FULL = SessionInfo(
     host=HostName("h"),
     cwd="/tmp/ä",
     confinement=Confinement(
-        SandboxMode.WORKSPACE_WRITE, Network.NONE, "bubblewrap", True, "/workspace"
+        SandboxMode.WORKSPACE_WRITE,
+        Network.NONE,
+        "bubblewrap",
+        True,
+        "/workspace",
+        "alice",
+        "rlimit",
+        ("memory", "pids"),
+        ("cpu_weight",),
     ),
     rows=1,
     cols=2,
