@@ -8,7 +8,7 @@ ENV := .venv/.ready
 PROTO_BASE ?= $(or $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null),$(shell git rev-parse --verify --quiet origin/main),$(shell git rev-parse --verify --quiet main))
 TIER = $(patsubst ray,raycluster,$*)
 .DEFAULT_GOAL := help
-.PHONY: help env demo test check format lint types layers protos protos-check lock bench
+.PHONY: help env demo test check format lint types layers protos protos-check golden lock bench
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,8 @@ protos: $(ENV) ## compile proto/ into fabric/api
 	$(BIN)/python proto/generate.py
 protos-check: $(ENV) ## protos: style, promise of v1, generated code up to date
 	$(BIN)/buf lint proto && .ci/protos-breaking "$(BIN)/buf" "$(PROTO_BASE)" && $(BIN)/python proto/generate.py --check
+golden: $(ENV) ## write the tools a model sees anew into tests/unit/tools/golden_tools.json
+	$(BIN)/python -m fabric.cli tools --json --set tasks.enabled=true | $(BIN)/python -m json.tool --no-ensure-ascii --indent 2 > tests/unit/tools/golden_tools.json
 lock: $(ENV) ## resolve requirements.lock anew
 	$(BIN)/uv pip compile --quiet pyproject.toml --group dev --generate-hashes --universal --python-version 3.11 --custom-compile-command "make lock" -o requirements.lock
 bench: $(ENV) ## measure; prints machine, versions, medians and p99

@@ -4,6 +4,8 @@ from fabric.core.errors import FabricError
 
 HINTS = {
     "INVALID_REQUEST": "fabric COMMAND --help shows the arguments",
+    "INVALID_ARGS": "fabric tools shows each tool's arguments",
+    "UNKNOWN_TOOL": "fabric tools lists the tools",
     "INVALID_SETTINGS": "fabric config show lists every setting and where it comes from",
     "INPUT_TOO_LARGE": "send the text in parts, or write it to a file on the node",
     "INPUT_LINE_TOO_LONG": "break the line, or write it to a file with a here-document",

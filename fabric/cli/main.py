@@ -20,6 +20,7 @@ COMMANDS = {
     "status": "fabric.cli.lifecycle:status",
     "serve": "fabric.cli.serving:serve",
     "config": "fabric.cli.configuration:config",
+    "tools": "fabric.cli.tools:tools",
     "nodes": "fabric.cli.terminals:nodes",
     "open": "fabric.cli.terminals:open_session",
     "send": "fabric.cli.terminals:send",

@@ -56,6 +56,7 @@ def build() -> argparse.ArgumentParser:
 
     _add_fabric_commands(command)
     _add_session_commands(command)
+    _add_model_commands(command)
     return parser
 
 
@@ -136,6 +137,17 @@ def _add_session_commands(command: Any) -> None:
     close.add_argument("--all", action="store_true", help="every session of this agent")
 
     command("list", "list this agent's sessions")
+
+
+def _add_model_commands(command: Any) -> None:
+    tools = command("tools", "print the tools a model gets; --json with their schemas")
+    tools.add_argument(
+        "--surface",
+        action="append",
+        default=[],
+        choices=["terminal", "task", "pty", "shared_terminal"],
+        help="only this family; may be repeated",
+    )
 
 
 def _session(parser: argparse.ArgumentParser) -> None:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fabric.api.v1 import tool_service_pb2 as pb
@@ -17,7 +17,10 @@ _STREAM = METHODS["ToolService.CallToolStream"]
 
 @dataclass(frozen=True, slots=True)
 class ToolInfo:
-    """One tool as a model may be shown it; ``parameters`` is its closed JSON Schema."""
+    """One tool as a model may be shown it; ``parameters`` is its closed JSON Schema.
+
+    ``value`` is the schema of the value beside the text, empty from an older server.
+    """
 
     name: str
     description: str
@@ -26,17 +29,23 @@ class ToolInfo:
     card: str
     read_only: bool
     destructive: bool
+    value: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """What a call gave: the text for the model, the value, and how to show it."""
+    """What a call gave: the text for the model, the value, and how to show it.
+
+    ``shows_output``: the text belongs on the card, as the terminal's output.
+    """
 
     text: str
     value: dict[str, Any]
     is_error: bool = False
     card: str = ""
     title: str = ""
+    description: str = ""
+    shows_output: bool = False
 
 
 async def list_tools(calls: Calls, surfaces: Sequence[str]) -> tuple[tuple[ToolInfo, ...], str]:
@@ -51,6 +60,7 @@ async def list_tools(calls: Calls, surfaces: Sequence[str]) -> tuple[tuple[ToolI
             tool.card,
             tool.read_only,
             tool.destructive,
+            json.loads(tool.value_json or "{}"),
         )
         for tool in message.tools
     )
@@ -86,5 +96,11 @@ def _request(name: str, arguments: Mapping[str, Any], request_id: RequestId) -> 
 
 def _answer(message: pb.CallToolResponse) -> ToolAnswer:
     return ToolAnswer(
-        message.text, json.loads(message.value_json), message.is_error, message.card, message.title
+        message.text,
+        json.loads(message.value_json),
+        message.is_error,
+        message.card,
+        message.title,
+        message.description,
+        message.shows_output,
     )

@@ -35,7 +35,7 @@ from fabric.gateway.ports import RegistryPort, SessionsPort
 from fabric.gateway.terminals import refuse_large
 from fabric.tools.surface import Answer
 from fabric.tools.surface import Caller as ToolCaller
-from fabric.tools.table import GUIDANCE, Surface, Tool, tools_of
+from fabric.tools.table import Surface, Tool, guidance_of, tools_of
 
 PROGRESS_S = 1.0
 Write = Callable[[Any], Awaitable[None]]
@@ -132,9 +132,10 @@ class ToolService:
 
     async def list_tools(self, call: Call, message: pb.ListToolsRequest) -> pb.ListToolsResponse:
         """List the tools of the surfaces asked for."""
-        chosen = tools_of(_surfaces(message.surfaces), background=self._tasks.enabled)
+        wanted, background = _surfaces(message.surfaces), self._tasks.enabled
         return pb.ListToolsResponse(
-            tools=[_tool_message(tool) for tool in chosen], guidance=GUIDANCE
+            tools=[_tool_message(tool) for tool in tools_of(wanted, background=background)],
+            guidance=guidance_of(wanted, background=background),
         )
 
     async def call_tool(self, call: Call, message: pb.CallToolRequest) -> pb.CallToolResponse:
@@ -198,6 +199,7 @@ def _tool_message(tool: Tool) -> pb.Tool:
         card=tool.card.value,
         read_only=tool.read_only,
         destructive=tool.destructive,
+        value_json=json.dumps(tool.value_schema),
     )
 
 
@@ -208,4 +210,6 @@ def _answer_message(answer: Answer) -> pb.CallToolResponse:
         is_error=answer.is_error,
         card=answer.card.value if answer.card else "",
         title=answer.title.encode("utf-8", "replace").decode(),
+        description=answer.description,
+        shows_output=answer.shows_output,
     )

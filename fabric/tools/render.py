@@ -115,17 +115,23 @@ def task_status(record: TaskRecord) -> str:
 def task_output(output: TaskOutput, max_bytes: int) -> str:
     """Render what is new of a task; the mark stands once, right before the status."""
     line = task_status(output.record)
-    body = output.text or "(no new output)"
-    lead = "" if body.endswith("\n") else "\n"
-    whole = f"{body}{lead}{TRUNCATED + chr(10) if output.truncated else ''}{line}"
+    body = output.text or ("" if output.truncated else "(no new output)")
+    whole = f"{_line(body)}{_line(TRUNCATED) if output.truncated else ''}{line}"
     if size(whole) <= max_bytes:
         return whole
     fixed = f"{TRUNCATED}\n{line}"
     room = max_bytes - size(fixed) - 1
-    if room < 0:
-        return keep_tail(fixed, max_bytes)
-    kept = keep_tail(body, room)
-    return f"{kept}{'' if kept.endswith(chr(10)) or not kept else chr(10)}{fixed}"
+    if room >= 0:
+        return f"{_line(keep_tail(body, room))}{fixed}"
+    state = f"[status: {output.record.state.value}]"  # a long detail gives way to the state
+    for short in (line, f"{TRUNCATED}\n{state}", state):
+        if size(short) <= max_bytes:
+            return short
+    return keep_tail(state, max_bytes)
+
+
+def _line(text: str) -> str:
+    return text if not text or text.endswith("\n") else text + "\n"
 
 
 def task_list(records: tuple[TaskRecord, ...], max_bytes: int) -> str:
@@ -140,12 +146,12 @@ def task_killed(record: TaskRecord, max_bytes: int) -> str:
         text = f"requested cancellation of task {record.task_id}"
     else:
         text = f"task {record.task_id} had already finished {task_status(record)}"
-    return finalize(text, max_bytes)
+    return finalize(text, max_bytes, RESULT_TRUNCATED)
 
 
-def failed(error: FabricError, max_bytes: int) -> str:
-    """Render an error."""
-    return finalize(f"Error: {error.message}", max_bytes, RESULT_TRUNCATED)
+def failed(error: FabricError, max_bytes: int, mark: str = TRUNCATED) -> str:
+    """Render an error; ``mark`` is that of the tool's family."""
+    return finalize(f"Error: {error.message}", max_bytes, mark)
 
 
 def notice(record: TaskRecord, max_bytes: int) -> str:

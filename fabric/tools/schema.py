@@ -1,10 +1,13 @@
 """Arguments of tools: closed JSON Schemas, and a check that reports every fault at once."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from fabric.core.errors import InvalidRequestError
+
+MAX_SAFE_INTEGER = 2**53 - 1  # what every JSON reader can hold exactly
 
 
 class InvalidArgumentsError(InvalidRequestError):
@@ -90,6 +93,8 @@ def _fault(param: Param, value: Any) -> str | None:
     elif param.kind in ("integer", "number"):
         if not number:
             return "must be a number"
+        if not math.isfinite(value) or abs(value) > MAX_SAFE_INTEGER:
+            return "must be a safe number"
         if param.kind == "integer" and value != int(value):
             return "must be a whole number"
         if param.minimum is not None and value < param.minimum:

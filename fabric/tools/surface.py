@@ -5,7 +5,6 @@ the answer within its bound. What goes wrong is an answer too (``is_error``), so
 model can read it; only what is no answer at all (a dead gateway) is left to the RPC.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -37,10 +36,13 @@ from fabric.core.model import (
 from fabric.core.plain import to_plain
 from fabric.core.settings import TaskSettings
 from fabric.tools import render
+from fabric.tools.bound import TRUNCATED, keep_head
+from fabric.tools.policy import mark_of
 from fabric.tools.schema import check
 from fabric.tools.table import Card, Surface, Tool, tools_of
 
 MILLISECONDS = 1000.0
+MAX_TITLE_BYTES = 4096
 
 
 class UnknownToolError(InvalidRequestError):
@@ -103,13 +105,18 @@ class Verbs(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a call gives: one text, its value as plain data, and how to show it."""
+    """What a call gives: one text, its value as plain data, and how to show it.
+
+    ``shows_output`` tells that the text belongs on the card as the terminal's output.
+    """
 
     text: str
     value: dict[str, Any]
     is_error: bool = False
     card: Card | None = None
     title: str = ""
+    description: str = ""
+    shows_output: bool = False
 
 
 class Caller:
@@ -132,25 +139,32 @@ class Caller:
     async def call(self, name: str, arguments: Any, request_id: RequestId) -> Answer:
         """Answer a call; a failure is an answer with ``is_error``."""
         tool = self._by_name.get(name)
-        title = ""
+        shown = Shown()
         try:
             if tool is None:
                 raise UnknownToolError(f'unknown tool "{name}"')
             handler: _Handler = getattr(self, f"_{name}")
             args = check(tool.params, arguments)
-            title = _title(tool, args)
+            shown = card_of(tool, args)
             text, value = await handler(args, request_id)
-        except asyncio.CancelledError:
-            raise
         except FabricError as error:
+            mark = mark_of(tool.surface) if tool else TRUNCATED
             return Answer(
-                render.failed(error, self._max),
-                {"error": {"reason": error.reason, "message": error.message, **error.metadata}},
+                render.failed(error, self._max, mark),
+                {"error": {**error.metadata, "reason": error.reason, "message": error.message}},
                 is_error=True,
-                card=tool.card if tool else None,
-                title=title,
+                card=shown.card or (tool.card if tool else None),
+                title=shown.title,
+                description=shown.description,
             )
-        return Answer(text, value, card=tool.card, title=title)
+        return Answer(
+            text,
+            value,
+            card=shown.card,
+            title=shown.title,
+            description=shown.description,
+            shows_output=shown.card is Card.TERMINAL,
+        )
 
     async def _terminal_open(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
         if not args["type"]:
@@ -226,10 +240,10 @@ class Caller:
         return render.waited(result, self._max), {
             "matched": result.matched,
             "text": result.text,
-            "matchText": result.match_text,
             "nextOffset": result.next_offset,
             "truncated": result.truncated,
-        }
+            "sessionStatus": _status_value(result),
+        } | ({} if result.match_text is None else {"matchText": result.match_text})
 
     async def _terminal_close(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
         session_id = parse_session_id(args["sessionId"])
@@ -250,7 +264,11 @@ class Caller:
             wait_s = self._wait_s(default if args["timeout_ms"] is None else args["timeout_ms"])
         output = await self._verbs.task_output(task_id, -1, wait_s)
         text = render.task_output(output, self._max)
-        return text, {"text": output.text, "task": _task_value(output.record)}
+        return text, {
+            "text": output.text,
+            "truncated": output.truncated,
+            "task": _task_value(output.record),
+        }
 
     async def _task_list(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
         records = await self._verbs.list_tasks()
@@ -277,13 +295,25 @@ _Made = tuple[str, dict[str, Any]]
 _Handler = Callable[[dict[str, Any], RequestId], Awaitable[_Made]]
 
 
-def _title(tool: Tool, args: dict[str, Any]) -> str:
-    if tool.name == "terminal_send":
-        if args.get("run_in_background"):
-            return f"Send to terminal {args['sessionId']} in background"
-        return args["text"] or "(send input)"
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How a user interface shows a call."""
+
+    card: Card | None = None
+    title: str = ""
+    description: str = ""
+
+
+def card_of(tool: Tool, args: dict[str, Any]) -> Shown:
+    """Say how a call with checked arguments is shown; no card names a place in a file."""
+    if args.get("run_in_background"):
+        return Shown(Card.EXECUTE, f"Send to terminal {args['sessionId']} in background")
     facts = {**args, "name_or_type": args.get("name") or args.get("type")}
-    return tool.title.format_map(facts)
+    title = tool.title.format_map(facts)
+    if tool.card is not Card.TERMINAL:
+        return Shown(tool.card, keep_head(title, MAX_TITLE_BYTES))
+    where = f"Terminal {args['sessionId']}" if "sessionId" in args else ""
+    return Shown(tool.card, keep_head(title or "(send input)", MAX_TITLE_BYTES), where)
 
 
 def _task_id(args: dict[str, Any]) -> TaskId:
@@ -292,7 +322,7 @@ def _task_id(args: dict[str, Any]) -> TaskId:
     return parse_task_id(args["task_id"])
 
 
-def _status_value(source: SendResult | SessionInfo) -> dict[str, Any]:
+def _status_value(source: SendResult | SessionInfo | WaitResult) -> dict[str, Any]:
     end = source.status.exit
     if end is None:
         return {"kind": "running"}

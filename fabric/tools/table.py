@@ -6,6 +6,7 @@ from typing import Any
 
 from fabric.core.model import SignalName
 from fabric.tools.schema import Param, schema_of
+from fabric.tools.values import VALUES
 
 
 class Surface(StrEnum):
@@ -44,6 +45,11 @@ class Tool:
     def schema(self) -> dict[str, Any]:
         """The closed JSON Schema of the arguments."""
         return schema_of(self.params)
+
+    @property
+    def value_schema(self) -> dict[str, Any]:
+        """The schema of the value beside the text of a call that did not fail."""
+        return VALUES[self.name]
 
 
 def _session(name: str = "sessionId") -> Param:
@@ -88,6 +94,7 @@ TOOLS: tuple[Tool, ...] = (
         Card.TERMINAL,
         "{text}",
         "fabric.api.v1.TerminalService/Send",
+        destructive=True,
     ),
     Tool(
         "terminal_read",
@@ -204,6 +211,37 @@ else. Keep the id of every session you open and close it when you are done.
 After terminal_send, wait: stdin_read means that the program surely waits for input;
 inferred_idle means only that it went quiet, timeout only that time ran out: neither proves
 that a command ended. Read again, wait with terminal_wait, or interrupt with terminal_signal."""
+
+BACKGROUND_GUIDANCE = """
+A command that runs long belongs in the background: run_in_background returns a task id at
+once, a notice says when the task has ended, task_output gives what it printed, and task_kill
+interrupts it."""
+
+
+def guidance_of(surfaces: frozenset[Surface], *, background: bool) -> str:
+    """Return the text for a model's system prompt that fits the tools of ``tools_of``."""
+    has_tasks = background and Surface.TASK in surfaces
+    return GUIDANCE + (BACKGROUND_GUIDANCE if has_tasks else "")
+
+
+def describe(surfaces: frozenset[Surface], *, background: bool) -> dict[str, Any]:
+    """Give the whole model-facing surface as plain data: tools, schemas, guidance."""
+    rows = [
+        {
+            "name": tool.name,
+            "surface": tool.surface.value,
+            "description": tool.description,
+            "parameters": tool.schema,
+            "value": tool.value_schema,
+            "card": tool.card.value,
+            "title": tool.title,
+            "readOnly": tool.read_only,
+            "destructive": tool.destructive,
+            "rpc": tool.rpc,
+        }
+        for tool in tools_of(surfaces, background=background)
+    ]
+    return {"guidance": guidance_of(surfaces, background=background), "tools": rows}
 
 
 def tools_of(surfaces: frozenset[Surface], *, background: bool) -> tuple[Tool, ...]:

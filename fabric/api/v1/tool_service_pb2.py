@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n fabric/api/v1/tool_service.proto\x12\rfabric.api.v1\"\x89\x01\n\x04Tool\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x17\n\x0fparameters_json\x18\x03 \x01(\t\x12\x0f\n\x07surface\x18\x04 \x01(\t\x12\x0c\n\x04\x63\x61rd\x18\x05 \x01(\t\x12\x11\n\tread_only\x18\x06 \x01(\x08\x12\x13\n\x0b\x64\x65structive\x18\x07 \x01(\x08\"$\n\x10ListToolsRequest\x12\x10\n\x08surfaces\x18\x01 \x03(\t\"I\n\x11ListToolsResponse\x12\"\n\x05tools\x18\x01 \x03(\x0b\x32\x13.fabric.api.v1.Tool\x12\x10\n\x08guidance\x18\x02 \x01(\t\"K\n\x0f\x43\x61llToolRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x16\n\x0e\x61rguments_json\x18\x03 \x01(\t\"c\n\x10\x43\x61llToolResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x12\n\nvalue_json\x18\x02 \x01(\t\x12\x10\n\x08is_error\x18\x03 \x01(\x08\x12\x0c\n\x04\x63\x61rd\x18\x04 \x01(\t\x12\r\n\x05title\x18\x05 \x01(\t\"E\n\x15\x43\x61llToolStreamRequest\x12,\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1e.fabric.api.v1.CallToolRequest\"\x85\x01\n\x16\x43\x61llToolStreamResponse\x12/\n\x08progress\x18\x01 \x01(\x0b\x32\x1b.fabric.api.v1.ToolProgressH\x00\x12\x31\n\x06\x61nswer\x18\x02 \x01(\x0b\x32\x1f.fabric.api.v1.CallToolResponseH\x00\x42\x07\n\x05\x65vent\"\"\n\x0cToolProgress\x12\x12\n\nelapsed_ms\x18\x01 \x01(\x03\x32\x8b\x02\n\x0bToolService\x12N\n\tListTools\x12\x1f.fabric.api.v1.ListToolsRequest\x1a .fabric.api.v1.ListToolsResponse\x12K\n\x08\x43\x61llTool\x12\x1e.fabric.api.v1.CallToolRequest\x1a\x1f.fabric.api.v1.CallToolResponse\x12_\n\x0e\x43\x61llToolStream\x12$.fabric.api.v1.CallToolStreamRequest\x1a%.fabric.api.v1.CallToolStreamResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n fabric/api/v1/tool_service.proto\x12\rfabric.api.v1\"\x9d\x01\n\x04Tool\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x17\n\x0fparameters_json\x18\x03 \x01(\t\x12\x0f\n\x07surface\x18\x04 \x01(\t\x12\x0c\n\x04\x63\x61rd\x18\x05 \x01(\t\x12\x11\n\tread_only\x18\x06 \x01(\x08\x12\x13\n\x0b\x64\x65structive\x18\x07 \x01(\x08\x12\x12\n\nvalue_json\x18\x08 \x01(\t\"$\n\x10ListToolsRequest\x12\x10\n\x08surfaces\x18\x01 \x03(\t\"I\n\x11ListToolsResponse\x12\"\n\x05tools\x18\x01 \x03(\x0b\x32\x13.fabric.api.v1.Tool\x12\x10\n\x08guidance\x18\x02 \x01(\t\"K\n\x0f\x43\x61llToolRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x16\n\x0e\x61rguments_json\x18\x03 \x01(\t\"\x8e\x01\n\x10\x43\x61llToolResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x12\n\nvalue_json\x18\x02 \x01(\t\x12\x10\n\x08is_error\x18\x03 \x01(\x08\x12\x0c\n\x04\x63\x61rd\x18\x04 \x01(\t\x12\r\n\x05title\x18\x05 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x06 \x01(\t\x12\x14\n\x0cshows_output\x18\x07 \x01(\x08\"E\n\x15\x43\x61llToolStreamRequest\x12,\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1e.fabric.api.v1.CallToolRequest\"\x85\x01\n\x16\x43\x61llToolStreamResponse\x12/\n\x08progress\x18\x01 \x01(\x0b\x32\x1b.fabric.api.v1.ToolProgressH\x00\x12\x31\n\x06\x61nswer\x18\x02 \x01(\x0b\x32\x1f.fabric.api.v1.CallToolResponseH\x00\x42\x07\n\x05\x65vent\"\"\n\x0cToolProgress\x12\x12\n\nelapsed_ms\x18\x01 \x01(\x03\x32\x8b\x02\n\x0bToolService\x12N\n\tListTools\x12\x1f.fabric.api.v1.ListToolsRequest\x1a .fabric.api.v1.ListToolsResponse\x12K\n\x08\x43\x61llTool\x12\x1e.fabric.api.v1.CallToolRequest\x1a\x1f.fabric.api.v1.CallToolResponse\x12_\n\x0e\x43\x61llToolStream\x12$.fabric.api.v1.CallToolStreamRequest\x1a%.fabric.api.v1.CallToolStreamResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,21 +32,21 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'fabric.api.v1.tool_service_
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_TOOL']._serialized_start=52
-  _globals['_TOOL']._serialized_end=189
-  _globals['_LISTTOOLSREQUEST']._serialized_start=191
-  _globals['_LISTTOOLSREQUEST']._serialized_end=227
-  _globals['_LISTTOOLSRESPONSE']._serialized_start=229
-  _globals['_LISTTOOLSRESPONSE']._serialized_end=302
-  _globals['_CALLTOOLREQUEST']._serialized_start=304
-  _globals['_CALLTOOLREQUEST']._serialized_end=379
-  _globals['_CALLTOOLRESPONSE']._serialized_start=381
-  _globals['_CALLTOOLRESPONSE']._serialized_end=480
-  _globals['_CALLTOOLSTREAMREQUEST']._serialized_start=482
-  _globals['_CALLTOOLSTREAMREQUEST']._serialized_end=551
-  _globals['_CALLTOOLSTREAMRESPONSE']._serialized_start=554
-  _globals['_CALLTOOLSTREAMRESPONSE']._serialized_end=687
-  _globals['_TOOLPROGRESS']._serialized_start=689
-  _globals['_TOOLPROGRESS']._serialized_end=723
-  _globals['_TOOLSERVICE']._serialized_start=726
-  _globals['_TOOLSERVICE']._serialized_end=993
+  _globals['_TOOL']._serialized_end=209
+  _globals['_LISTTOOLSREQUEST']._serialized_start=211
+  _globals['_LISTTOOLSREQUEST']._serialized_end=247
+  _globals['_LISTTOOLSRESPONSE']._serialized_start=249
+  _globals['_LISTTOOLSRESPONSE']._serialized_end=322
+  _globals['_CALLTOOLREQUEST']._serialized_start=324
+  _globals['_CALLTOOLREQUEST']._serialized_end=399
+  _globals['_CALLTOOLRESPONSE']._serialized_start=402
+  _globals['_CALLTOOLRESPONSE']._serialized_end=544
+  _globals['_CALLTOOLSTREAMREQUEST']._serialized_start=546
+  _globals['_CALLTOOLSTREAMREQUEST']._serialized_end=615
+  _globals['_CALLTOOLSTREAMRESPONSE']._serialized_start=618
+  _globals['_CALLTOOLSTREAMRESPONSE']._serialized_end=751
+  _globals['_TOOLPROGRESS']._serialized_start=753
+  _globals['_TOOLPROGRESS']._serialized_end=787
+  _globals['_TOOLSERVICE']._serialized_start=790
+  _globals['_TOOLSERVICE']._serialized_end=1057
 # @@protoc_insertion_point(module_scope)

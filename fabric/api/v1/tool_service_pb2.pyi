@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Tool(_message.Message):
-    __slots__ = ("name", "description", "parameters_json", "surface", "card", "read_only", "destructive")
+    __slots__ = ("name", "description", "parameters_json", "surface", "card", "read_only", "destructive", "value_json")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_JSON_FIELD_NUMBER: _ClassVar[int]
@@ -15,6 +15,7 @@ class Tool(_message.Message):
     CARD_FIELD_NUMBER: _ClassVar[int]
     READ_ONLY_FIELD_NUMBER: _ClassVar[int]
     DESTRUCTIVE_FIELD_NUMBER: _ClassVar[int]
+    VALUE_JSON_FIELD_NUMBER: _ClassVar[int]
     name: str
     description: str
     parameters_json: str
@@ -22,7 +23,8 @@ class Tool(_message.Message):
     card: str
     read_only: bool
     destructive: bool
-    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., parameters_json: _Optional[str] = ..., surface: _Optional[str] = ..., card: _Optional[str] = ..., read_only: _Optional[bool] = ..., destructive: _Optional[bool] = ...) -> None: ...
+    value_json: str
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., parameters_json: _Optional[str] = ..., surface: _Optional[str] = ..., card: _Optional[str] = ..., read_only: _Optional[bool] = ..., destructive: _Optional[bool] = ..., value_json: _Optional[str] = ...) -> None: ...
 
 class ListToolsRequest(_message.Message):
     __slots__ = ("surfaces",)
@@ -49,18 +51,22 @@ class CallToolRequest(_message.Message):
     def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., arguments_json: _Optional[str] = ...) -> None: ...
 
 class CallToolResponse(_message.Message):
-    __slots__ = ("text", "value_json", "is_error", "card", "title")
+    __slots__ = ("text", "value_json", "is_error", "card", "title", "description", "shows_output")
     TEXT_FIELD_NUMBER: _ClassVar[int]
     VALUE_JSON_FIELD_NUMBER: _ClassVar[int]
     IS_ERROR_FIELD_NUMBER: _ClassVar[int]
     CARD_FIELD_NUMBER: _ClassVar[int]
     TITLE_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    SHOWS_OUTPUT_FIELD_NUMBER: _ClassVar[int]
     text: str
     value_json: str
     is_error: bool
     card: str
     title: str
-    def __init__(self, text: _Optional[str] = ..., value_json: _Optional[str] = ..., is_error: _Optional[bool] = ..., card: _Optional[str] = ..., title: _Optional[str] = ...) -> None: ...
+    description: str
+    shows_output: bool
+    def __init__(self, text: _Optional[str] = ..., value_json: _Optional[str] = ..., is_error: _Optional[bool] = ..., card: _Optional[str] = ..., title: _Optional[str] = ..., description: _Optional[str] = ..., shows_output: _Optional[bool] = ...) -> None: ...
 
 class CallToolStreamRequest(_message.Message):
     __slots__ = ("call",)

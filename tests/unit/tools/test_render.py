@@ -16,13 +16,15 @@ from fabric.core.model import (
     SessionStatus,
     SignalDelivered,
     SignalName,
+    TailPage,
     TaskOutput,
     TaskRecord,
     TaskState,
     WaitReason,
+    WaitResult,
 )
 from fabric.tools import render
-from fabric.tools.bound import TRUNCATED, size
+from fabric.tools.bound import RESULT_TRUNCATED, TRUNCATED, size
 
 BIG = 262_144
 SES = "ses_aaaaaaaaaaaaaaaa"
@@ -143,7 +145,7 @@ def test_list_shows_the_four_states():
 @pytest.mark.parametrize(
     ("text", "truncated", "start"),
     [
-        ("", True, "(no new output)\n[output truncated]\n[status"),
+        ("", True, "[output truncated]\n[status"),
         ("x", True, "x\n[output truncated]\n[status"),
         ("x\n", True, "x\n[output truncated]\n[status"),
         ("x", False, "x\n[status"),
@@ -163,6 +165,34 @@ def test_task_output_keeps_its_status_within_any_bound(text, bound, truncated):
     assert "[status: completed" in made
     if size(text) < bound and "[output" not in text:
         assert made.count(TRUNCATED) <= 1
+
+
+WIDE = "漢" * 100
+
+
+def test_a_task_of_wide_characters_keeps_its_status_and_one_mark_before_it():
+    made = render.task_output(TaskOutput(WIDE, record(detail=None), 0), 48)
+    assert size(made) <= 48
+    assert made.endswith(f"\n{TRUNCATED}\n[status: completed]")
+    assert made.count(TRUNCATED) == 1
+    assert size(render.sent(sent(WIDE), 128)) <= 128
+
+
+@pytest.mark.parametrize("bound", range(64, 200))
+def test_a_long_detail_gives_way_to_the_state(bound):
+    row = record(TaskState.FAILED, detail="the node said " + "no " * 100)
+    made = render.task_output(TaskOutput("x", row, 0), bound)
+    assert size(made) <= bound
+    assert made.endswith("[status: failed]")
+
+
+def test_what_is_cut_of_a_task_beside_its_output_says_result():
+    long = record(detail="z" * 200)
+    assert render.task_killed(long, 64).endswith("\n[result truncated]")
+    assert size(render.task_killed(long, 8)) <= 8
+    error = SessionNotFoundError("m" * 200)
+    assert render.failed(error, 64).endswith("\n[output truncated]")
+    assert render.failed(error, 64, RESULT_TRUNCATED).endswith("\n[result truncated]")
 
 
 def test_tasks_are_listed_and_killed_in_words():
@@ -192,8 +222,55 @@ def test_notices_shrink_in_steps_and_keep_the_id_as_long_as_they_can():
     assert "[notice truncated]" in render.notice(row, 90)
 
 
+@pytest.mark.parametrize(
+    ("task_id", "bound", "text"),
+    [
+        ("subagent-1", 62, "background task subagent-1\nDone; task_output."),
+        (
+            "pty-send-100",
+            66,
+            "background task pty-send-100\n[notice truncated]\nDone; task_output.",
+        ),
+        ("subagent-1", 34, "background task\nDone; task_output."),
+        ("subagent-1", 8, "_output."),
+    ],
+)
+def test_the_short_forms_of_a_notice(task_id, bound, text):
+    assert render.notice(record(task_id=task_id, label="l" * 40), bound) == text
+
+
 @given(st.text(max_size=2000), st.integers(64, 4096))
 def test_every_send_stays_within_its_bound_with_its_facts(viewport, bound):
     text = render.sent(sent(viewport), bound)
     assert size(text) <= bound
     assert "[wait: stdin_read]\n[session: running]" in text
+
+
+ANY = st.text(max_size=3000)
+CAP = st.integers(64, 4096)
+
+
+@given(ANY, ANY, CAP, st.booleans())
+def test_no_answer_exceeds_its_bound_and_each_keeps_what_a_model_needs(text, more, cap, truncated):
+    """Any content: within the bound, valid text, ids and facts whole."""
+    row = record(detail=more or None, label=text)
+    kept = {
+        render.opened(OpenResult(info(name=more), text, WaitReason.STDIN_READ), cap): SES,
+        render.sent(sent(text, truncated=truncated), cap): "[wait: stdin_read]\n[session: running]",
+        render.page(ReadPage(text, 9, 2, 5, truncated), cap): "[lines: 2-5 of 9]",
+        render.task_output(TaskOutput(text, row, 0, truncated), cap): "[status: completed",
+        render.started(row, cap): TSK,
+        render.notice(row, cap): TSK,
+        render.task_killed(row, cap): TSK,
+        render.closed(CloseResult(SES, CloseOutcome.CLOSED), cap): SES,
+        render.signalled(SignalName.SIGINT, SignalDelivered(10), cap): "SIGINT",
+        render.failed(SessionNotFoundError(text), cap): "Error: ",
+        render.listed((info(name=text),) * 3, cap): "",
+        render.task_list((row,) * 3, cap): "",
+        render.waited(WaitResult("pattern", text, SessionStatus()), cap): "[matched: pattern]",
+        render.tailed(TailPage(text, 1, truncated), cap): "",
+    }
+    for made, part in kept.items():
+        assert len(made.encode("utf-8", "replace")) <= cap
+        assert made.encode("utf-8", "replace").decode("utf-8")
+        assert part in made

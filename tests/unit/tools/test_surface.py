@@ -1,5 +1,8 @@
 """Tool calls over scripted verbs."""
 
+import json
+
+import jsonschema
 import pytest
 
 from fabric.core.errors import ForeignSessionError
@@ -21,6 +24,7 @@ from fabric.core.model import (
 from fabric.core.settings import TaskSettings
 from fabric.tools.surface import Caller
 from fabric.tools.table import Card, Surface
+from fabric.tools.values import FAILURE
 
 SES = "ses_aaaaaaaaaaaaaaaa"
 TSK = "tsk_aaaaaaaaaaaaaaaa"
@@ -77,8 +81,8 @@ async def test_a_foreground_send_gives_text_and_value(verbs):
     assert answer.text == "command output\n[wait: stdin_read]\n[session: running]"
     assert answer.value["kind"] == "foreground"
     assert answer.value["waitReason"] == "stdin_read"
-    assert answer.card is Card.TERMINAL
-    assert answer.title == "ls"
+    assert (answer.card, answer.shows_output) == (Card.TERMINAL, True)
+    assert (answer.title, answer.description) == ("ls", f"Terminal {SES}")
     (_, session_id, request) = verbs.asked[0]
     assert (session_id, request.data, request.submit) == (SES, b"ls", True)
 
@@ -89,6 +93,7 @@ async def test_a_background_send_gives_a_task_id(verbs):
     assert answer.text == f"started background task {TSK}"
     assert answer.value == {"kind": "background", "taskId": TSK}
     assert answer.title == f"Send to terminal {SES} in background"
+    assert (answer.card, answer.shows_output) == (Card.EXECUTE, False)
 
 
 async def test_without_background_the_argument_is_unknown_and_the_task_tools_are_gone(verbs):
@@ -113,6 +118,9 @@ async def test_without_background_the_argument_is_unknown_and_the_task_tools_are
         ("terminal_read", {"sessionId": SES, "offset": "1"}, ["must be a number"]),
         ("terminal_read", {"sessionId": SES, "count": 0}, ["must be at least 1"]),
         ("terminal_read", {"sessionId": SES, "count": 1.5}, ["whole number"]),
+        ("terminal_read", {"sessionId": SES, "count": float("nan")}, ["safe number"]),
+        ("terminal_read", {"sessionId": SES, "count": float("inf")}, ["safe number"]),
+        ("terminal_read", {"sessionId": SES, "offset": 2**53}, ["safe number"]),
         ("terminal_signal", {"sessionId": SES, "signal": "SIGFOO"}, ['must be one of ["SIGINT"']),
         ("terminal_open", {"type": ""}, ["type must be a non-empty string"]),
         ("task_output", {"task_id": ""}, ["invalid task_id"]),
@@ -153,5 +161,84 @@ async def test_every_tool_of_the_table_answers(verbs):
         args = {p.name: samples[p.name] for p in tool.params if p.name in samples}
         answer = await one.call(tool.name, args, "req_1")
         assert not answer.is_error, answer.text
+        jsonschema.validate(answer.value, tool.value_schema)
         assert answer.text
         assert "locations" not in answer.value
+
+
+CARDS = {
+    ("terminal_open", "generic/execute"): ({"type": "shell"}, "Open terminal shell"),
+    ("terminal_read", "generic/read"): ({"sessionId": SES}, f"Read terminal {SES}"),
+    ("terminal_signal", "generic/execute"): (
+        {"sessionId": SES, "signal": "SIGINT"},
+        f"Signal terminal {SES}",
+    ),
+    ("terminal_close", "generic/delete"): ({"sessionId": SES}, f"Close terminal {SES}"),
+    ("terminal_list", "generic/read"): ({}, "List terminal sessions"),
+    ("terminal_send", "terminal"): ({"sessionId": SES, "text": ""}, "(send input)"),
+}
+
+
+@pytest.mark.parametrize(("tool", "shown"), list(CARDS.items()))
+async def test_every_call_has_its_card(verbs, tool, shown):
+    (name, card), (args, title) = tool, shown
+    answer = await caller(verbs).call(name, args, "req_1")
+    assert (answer.card, answer.title) == (card, title)
+    assert answer.shows_output is (card == "terminal")
+
+
+async def test_a_failed_send_has_no_output_on_its_card(verbs):
+    verbs.error = ForeignSessionError("no")
+    answer = await caller(verbs).call("terminal_send", {"sessionId": SES, "text": "x"}, "req_1")
+    assert (answer.card, answer.shows_output) == (Card.TERMINAL, False)
+    jsonschema.validate(answer.value, FAILURE)
+
+
+async def test_an_open_without_a_pid_has_no_pid_and_a_named_one_is_titled_by_it(verbs):
+    answer = await caller(verbs).call("terminal_open", {"type": "shell", "name": "main"}, "req_1")
+    assert answer.title == "Open terminal main"
+    (_, request) = verbs.asked[0]
+    assert (request.type, request.name, request.cwd) == ("shell", "main", None)
+    assert answer.value["pid"] == 42
+    assert "name" not in answer.value
+
+
+async def test_a_page_is_asked_for_as_it_was_given(verbs):
+    args = {"sessionId": SES, "offset": 7, "count": 3}
+    answer = await caller(verbs).call("terminal_read", args, "req_1")
+    assert verbs.asked == [("read", SES, 7, 3)]
+    assert answer.text == "history\n[lines: 0-1 of 1]"
+
+
+async def test_a_wait_for_a_task_has_a_default_and_a_longest(verbs):
+    one = caller(verbs)
+    for args, wait_s in [
+        ({}, 0.0),
+        ({"wait": True}, 30.0),
+        ({"wait": True, "timeout_ms": 10**9}, 600.0),
+        ({"timeout_ms": -5}, 0.0),
+    ]:
+        await one.call("task_output", {"task_id": TSK, **args}, "req_1")
+        assert verbs.asked[-1] == ("task_output", TSK, -1, wait_s)
+
+
+@pytest.mark.parametrize(
+    ("call", "mark"),
+    [
+        (("terminal_read", {"sessionId": SES}), "[output truncated]"),
+        (("task_kill", {"task_id": TSK}), "[result truncated]"),
+    ],
+)
+async def test_errors_are_bounded_in_the_words_of_their_family(verbs, call, mark):
+    verbs.error = ForeignSessionError("m" * 1000)
+    answer = await caller(verbs, max_bytes=64).call(*call, "req_1")
+    assert len(answer.text) <= 64
+    assert answer.text.startswith("Error: m")
+    assert answer.text.endswith(f"\n{mark}")
+
+
+@pytest.mark.parametrize("fact", ["x" * 10_000, "{0}{text}", "\x1b[31m"])
+async def test_a_title_is_the_text_as_it_is_and_bounded(verbs, fact):
+    answer = await caller(verbs).call("terminal_send", {"sessionId": SES, "text": fact}, "req_1")
+    assert answer.title == fact[:4096]
+    assert json.dumps(answer.value)
