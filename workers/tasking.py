@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from fabric.core.errors import InvalidRequestError, TaskNotFoundError
+from fabric.core.errors import InvalidRequestError, OutcomeUnknownError, TaskNotFoundError
 from fabric.core.ids import TaskId, new_task_id
 from fabric.core.model import (
     Outcome,
@@ -47,15 +47,24 @@ class Tasking:
         self._started: dict[str, TaskId] = {}
         self._settled = Pulse()
 
-    def start(self, request: SendRequest) -> TaskRecord:
+    def start(self, request: SendRequest, *, known_only: bool = False) -> TaskRecord:
         """Start a background send; the same request id gives the same task.
 
-        Raises: what a send raises before its first byte.
+        ``known_only`` starts nothing new. Raises: what a send raises before its first byte;
+        OutcomeUnknownError when a worker that died had begun it; TaskNotFoundError.
         """
         known = self._started.get(request.request_id)
         if known is not None and known in self._tasks:
             self._session.sending.find(request)
             return self._tasks[known].record
+        if known_only:
+            raise TaskNotFoundError("no task was started under this request id here")
+        if self._session.sending.find(request) is not None:
+            raise OutcomeUnknownError(
+                "this send was begun before and its task is not known here any more; it is not"
+                " run again under this request id",
+                request_id=request.request_id,
+            )
         session = self._session
         run = session.sending.begin(request)
         task = Task(
