@@ -66,6 +66,7 @@ class Running:
         self.writing: asyncio.Task[None] | None = None
         self.before_end: Callable[[], None] | None = None
         self.is_closed = False
+        self.other_input = False
 
 
 class Sending:
@@ -115,6 +116,7 @@ class Sending:
         data = self._bytes_of(request)
         if not startup:
             session.parts.master.check_lines(data)
+        session.parts.master.drain()  # what came before the send is not its output
         run = Running(
             request,
             session.transcript.capture(session.settings.scrollback.send_max_bytes),
@@ -174,6 +176,11 @@ class Sending:
         else:
             self.memory.output(marks, text, self._session.parts.master.line)
 
+    def other_input(self) -> None:
+        """Note that somebody else typed: the active send's result says so."""
+        if self._active is not None:
+            self._active.other_input = True
+
     def exited(self, status: SessionStatus) -> None:
         """Settle the active send with the session's end."""
         run = self._active
@@ -191,6 +198,7 @@ class Sending:
 
     def close(self) -> None:
         """Stop watching."""
+        self.memory.close()
         run = self._active
         if run is None:
             return

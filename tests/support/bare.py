@@ -191,6 +191,7 @@ class BareTerminal:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         await self._reaper
+        self.memory.close()
         self.master.close()
 
     def _family(self) -> list[int]:

@@ -30,14 +30,19 @@ _LIBC = _library()
 
 
 class Alarm:
-    """Calls back once at a time of ``time.monotonic``; setting it again moves it."""
+    """Calls ``callback`` once at a time of ``time.monotonic``; setting it again moves it.
+
+    Output moves the time many times in a send, nearly always to later. So the descriptor is
+    left as it is then, and set again only if it expires too early.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
+        self.callback = callback
         self._loop = loop
-        self._callback = callback
         self._handle: asyncio.Handle | None = None
+        self._at: float | None = None
+        self._expires_at: float | None = None
         self._fd = -1
-        self._armed = False
         if _LIBC is not None:
             self._fd = _LIBC.timerfd_create(_CLOCK_MONOTONIC, _TFD_FLAGS)
         if self._fd >= 0:
@@ -52,26 +57,27 @@ class Alarm:
         elif self._fd < 0 or delay >= _COARSE_S:
             self._handle = self._loop.call_later(delay, self._fire)
         else:
-            self._arm(delay)
+            self._at = at
+            if self._expires_at is None or self._expires_at > at:
+                self._arm(at, delay)
 
     def cancel(self) -> None:
         """Forget the time that was set."""
+        self._at = None
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
-        if self._armed:
-            self._arm(0.0)
 
     def close(self) -> None:
-        """Release the timer."""
+        """Release the timer. May be repeated."""
         self.cancel()
         if self._fd >= 0:
             self._loop.remove_reader(self._fd)
             os.close(self._fd)
             self._fd = -1
 
-    def _arm(self, delay: float) -> None:
-        self._armed = delay > 0
+    def _arm(self, at: float, delay: float) -> None:
+        self._expires_at = at
         nanoseconds = int(delay * 1e9)
         value = struct.pack("<qqqq", 0, 0, nanoseconds // 10**9, nanoseconds % 10**9)
         if _LIBC is not None:
@@ -80,10 +86,11 @@ class Alarm:
     def _expired(self) -> None:
         with contextlib.suppress(BlockingIOError):
             os.read(self._fd, 8)
-            if self._armed:
-                self._armed = False
-                self._fire()
+            self._expires_at = None
+            at, self._at = self._at, None
+            if at is not None:
+                self.set(at)
 
     def _fire(self) -> None:
         self._handle = None
-        self._callback()
+        self.callback()

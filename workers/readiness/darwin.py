@@ -71,7 +71,7 @@ class DarwinInspector:
         except (psutil.Error, OSError):
             return None
 
-    def probe(self) -> Probe:
+    def probe(self, shell_pgid: int | None = None) -> Probe:
         """Look at the foreground group and the input queue now."""
         started = time.perf_counter()
         view = read_view(self._master_fd)

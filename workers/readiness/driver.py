@@ -63,10 +63,13 @@ class SendWatch:
         self.memory = memory
         self._looking = False
         self._next_look: float | None = None
-        self._alarm = Alarm(self._loop, self._look)
+        if memory.alarm is None:
+            memory.alarm = Alarm(self._loop, self._look)
+        self._alarm = memory.alarm
+        self._alarm.callback = self._look
         self._ticker: asyncio.TimerHandle | None = None
         self._tick_at = 0.0
-        before = None if startup else inspector.probe()
+        before = None if startup else inspector.probe(memory.shell_pgid)
         view = master.line_view()
         self._tiers = Tiers(
             settings,
@@ -102,7 +105,8 @@ class SendWatch:
 
     def close(self) -> None:
         """Stop watching; an open verdict is cancelled."""
-        self._alarm.close()
+        if self._alarm.callback == self._look:
+            self._alarm.cancel()
         self._next_look = None
         if self._ticker is not None:
             self._ticker.cancel()
@@ -133,7 +137,7 @@ class SendWatch:
         try:
             for _ in range(MAX_LOOKS_AT_ONCE):
                 self._next_look = None
-                probe = self._inspector.probe()
+                probe = self._inspector.probe(self.memory.shell_pgid)
                 drained = self._master.drain() < READ_BUDGET_BYTES
                 self._feed(Probed(time.monotonic(), probe, drained))
                 if self._next_look is None or self._next_look > time.monotonic():

@@ -44,8 +44,10 @@ class Probe:
 class Inspector(Protocol):
     """Looks at one session's terminal; never blocks, never raises."""
 
-    def probe(self) -> Probe:
-        """Look at the foreground group and the input queue now."""
+    def probe(self, shell_pgid: int | None = None) -> Probe:
+        """Look at the foreground group and the input queue now; at most ``shell_pgid``'s
+        leader, where that group is in front and its leader waits.
+        """
         ...
 
     def foreground(self) -> int | None:

@@ -22,7 +22,6 @@ import struct
 import termios
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from workers.readiness.inspector import Probe, Wait
 from workers.readiness.syscalls import (
@@ -93,12 +92,16 @@ class LinuxInspector:
     def cwd(self, pid: int) -> str | None:
         """Return a process's working directory, None where it cannot be known."""
         try:
-            return str(Path(f"/proc/{pid}/cwd").readlink())
+            return os.readlink(f"/proc/{pid}/cwd")  # noqa: PTH115  (hot path)
         except OSError:
             return None
 
-    def probe(self) -> Probe:
-        """Look at the foreground group and the input queue now."""
+    def probe(self, shell_pgid: int | None = None) -> Probe:
+        """Look at the foreground group and the input queue now.
+
+        While the shell's own group is in front and its leader waits, the leader is all
+        that is looked at: job control leaves nobody else in that group.
+        """
         started = time.perf_counter()
         before = self.unread()
         group = self.foreground()
@@ -108,7 +111,14 @@ class LinuxInspector:
         names: set[str] = set()
         busy = blind = False
         read_timeout = view.timeout_s if view else None
-        if group is not None and self._table:
+        leader = None
+        if group is not None and group == shell_pgid and self._table:
+            leader = self._leader(group, read_timeout)
+        if leader is not None:
+            wait, name = leader
+            waits.append(wait)
+            names.add(name)
+        elif group is not None and self._table:
             for pid, name, tty in self._members(group):
                 try:
                     for tid, line in _threads(pid):
@@ -143,6 +153,19 @@ class LinuxInspector:
             polls=tuple(polls),
         )
 
+    def _leader(self, pid: int, read_timeout: float | None) -> tuple[Wait, str] | None:
+        """Return the wait of the shell's main thread and its name, None when it does not wait."""
+        try:
+            call = parse_call(_text(f"/proc/{pid}/syscall"))
+            if call is None or not self._waits(pid, None, call, read_timeout):
+                return None
+            switches = _sleeping_switches(pid, pid)
+            name = _text(f"/proc/{pid}/comm").rstrip("\n")
+        except OSError:
+            return None
+        loop = self._table[call.number] in _EVENT_LOOPS
+        return None if switches is None else (Wait(pid, pid, switches, loop), name)
+
     def _members(self, group: int) -> Iterator[tuple[int, str, int]]:
         """Yield pid, name and terminal device of every process of the group."""
         pending = [self._shim_pid]
@@ -158,7 +181,7 @@ class LinuxInspector:
                 if int(fields[2]) == group:
                     yield pid, name, int(fields[4])
 
-    def _is_terminal(self, pid: int, tty: int, fd: int) -> bool:
+    def _is_terminal(self, pid: int, tty: int | None, fd: int) -> bool:
         if fd < 0:
             return False
         try:
@@ -168,10 +191,13 @@ class LinuxInspector:
         if not stat.S_ISCHR(node.st_mode):
             return False
         if node.st_rdev == _CONTROLLING_TTY:
-            return _device(tty) == self._node[2]
+            number = int(_stat(pid)[1][4]) if tty is None else tty
+            return _device(number) == self._node[2]
         return (node.st_dev, node.st_ino, node.st_rdev) == self._node
 
-    def _waits(self, pid: int, tty: int, call: Call, read_timeout: float | None) -> bool | None:
+    def _waits(
+        self, pid: int, tty: int | None, call: Call, read_timeout: float | None
+    ) -> bool | None:
         """Tell whether the call waits for this terminal's input with patience; None: not at all."""
         shape = self._table.get(call.number)
         if shape is None:
@@ -302,11 +328,9 @@ def _sleeping_switches(pid: int, tid: int) -> int | None:
     """Return the voluntary switches of a thread that sleeps interruptibly, else None."""
     state = switches = ""
     try:
-        for line in _text(f"/proc/{pid}/task/{tid}/status").splitlines():
-            if line.startswith("State:"):
-                state = line[6:].strip()[:1]
-            elif line.startswith("voluntary_ctxt_switches:"):
-                switches = line[24:].strip()
+        text = _text(f"/proc/{pid}/task/{tid}/status")
+        state = text.partition("\nState:")[2][:2].strip()
+        switches = text.partition("\nvoluntary_ctxt_switches:")[2].partition("\n")[0].strip()
     except OSError:
         return None
     return int(switches) if state == "S" and switches.isdigit() else None

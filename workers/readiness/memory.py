@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from workers.readiness.alarm import Alarm
 from workers.text.marks import Mark, MarkKind
 
 MAX_PROMPTS = 16
@@ -17,8 +18,15 @@ class Memory:
     ``shell_pgid`` is the shell's process group, shown by its first prompt. ``mark`` is the
     latest mark ever and ``text`` what stands after it; ``line`` the unfinished line of
     the terminal, raw. ``reader`` is the thread last proved to wait, ``prompts`` the lines
-    at which it did.
+    at which it did. ``alarm`` is the session's timer, made once because a descriptor and
+    its place in the event loop cost more than a look.
     """
+
+    def close(self) -> None:
+        """Release the timer."""
+        if self.alarm is not None:
+            self.alarm.close()
+            self.alarm = None
 
     shell_pgid: int | None = None
     mark: MarkKind | None = None
@@ -26,6 +34,7 @@ class Memory:
     line: bytes = b""
     reader: int | None = None
     prompts: set[bytes] = field(default_factory=set)
+    alarm: Alarm | None = None
 
     def learn(self, reader: int) -> None:
         """Remember that ``reader`` waits at the present line."""
