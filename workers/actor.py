@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import uvloop
 
 from fabric.core import log
+from fabric.core.attach import AttachStart, WriteRequest
 from fabric.core.clock import Clock, SystemClock
 from fabric.core.errors import (
     FabricError,
@@ -35,6 +36,7 @@ from workers.session import Session
 from workers.shim.client import ShimClient
 from workers.slot import SlotConfig
 from workers.tasking import Tasking
+from workers.text.cursors import token_of
 
 T = TypeVar("T")
 MAX_EVENTS = 256
@@ -63,7 +65,7 @@ class SessionWorker:
             config.channel_path,
             config.key,
             {name: getattr(self, f"on_{name}") for name in _METHODS},
-            {"follow": self.on_follow, "events": self.on_events},
+            {"follow": self.on_follow, "attach": self.on_attach, "events": self.on_events},
         )
 
     async def start(self) -> None:
@@ -194,7 +196,15 @@ class SessionWorker:
 
     async def on_tail(self, args: Args) -> Any:
         """Return whole lines that are new to a consumer."""
-        return to_plain(self._owned(args).observing.tail(args["consumer"], args["lines"]))
+        observing = self._owned(args).observing
+        request_id = args.get("request_id")
+        token = token_of(request_id) if request_id else 0
+        return to_plain(observing.tail(args["consumer"], args["lines"], token))
+
+    async def on_write(self, args: Args) -> Any:
+        """Write beside sends."""
+        writing = self._owned(args).writing
+        return to_plain(await writing.write(from_plain(WriteRequest, args["request"])))
 
     async def on_read_bytes(self, args: Args) -> Any:
         """Read raw bytes."""
@@ -231,6 +241,14 @@ class SessionWorker:
         """Stream raw bytes."""
         async for page in self._owned(args).observing.follow(args["offset"]):
             yield to_plain(page)
+
+    async def on_attach(self, args: Args) -> AsyncIterator[Any]:
+        """Stream the screen, and the bytes from there."""
+        session = self._owned(args)
+        start = from_plain(AttachStart, args["start"])
+        async with contextlib.aclosing(session.attaching.attach(start)) as events:
+            async for event in events:
+                yield to_plain(event)
 
     async def on_events(self, args: Args) -> AsyncIterator[Any]:
         """Stream what happens here, from after ``since``; older ones are let go of."""
@@ -282,6 +300,7 @@ class SessionWorker:
 _METHODS = (
     "open", "close", "shutdown", "ping", "fence", "status", "send", "read", "signal", "snapshot",
     "resize", "tail", "read_bytes", "wait_for", "start_task", "task_output", "kill_task",
+    "write",
 )  # fmt: skip
 
 

@@ -41,9 +41,11 @@ from workers.shim.client import ShimClient, Spawned, SpawnRequest
 from workers.slot import SlotConfig
 from workers.terminal.dialects import Dialect, dialect_for
 from workers.terminal.master import Master
-from workers.text.bytelog import ByteLog, ledger_memory
+from workers.text.bytelog import ByteLog, cursor_memory, ledger_memory
+from workers.text.cursors import Cursors
 
 STARTUP_TAIL_CHARS = 400
+COMMAND_LEAST_S = 0.1
 UMASK = 0o022
 _log = logging.getLogger(__name__)
 Notify = Callable[[str, dict[str, Any]], None]
@@ -88,18 +90,23 @@ async def open_session(
         session, labels = await _spawn(spec, slot, shim, settings, clock, notify, confinement)
         session.start()
         publish(session)
+        deadline = clock.monotonic() + _startup_s(spec, settings)
         result = await _become_ready(session, spec)
         await shim.set_labels(replace(labels, shell_pgid=session.sending.memory.shell_pgid).dump())
+        ran = None
+        if spec.command is not None:
+            ran = await _run_command(session, spec.command, deadline)
     except BaseException:
         await asyncio.shield(_roll_back(session, shim, settings))
         raise
-    session.first_tail_line = session.transcript.next_line
+    session.parts.cursors.first_line = session.transcript.next_line
+    last = result if ran is None else ran
     return OpenResult(
         info=session.info(),
-        motd=result.viewport,
-        wait_reason=result.wait_reason,
-        truncated=result.truncated,
-        next_offset=result.next_offset,
+        motd=result.viewport + ("" if ran is None else ran.viewport),
+        wait_reason=last.wait_reason,
+        truncated=result.truncated or last.truncated,
+        next_offset=last.next_offset,
     )
 
 
@@ -183,6 +190,7 @@ def _parts(
             master, root_pid=spawned.pid, shim_pid=shim.shim_pid, exact=settings.readiness.exact
         ),
         log=log,
+        cursors=Cursors(cursor_memory(log)),
         ledger=Ledger(ledger_memory(log)),
         dialect=dialect,
         nonce=labels.nonce,
@@ -197,7 +205,7 @@ async def _become_ready(session: Session, spec: OpenSpec) -> SendResult:
         request_id=new_request_id(),
         data=b"",
         submit=False,
-        timeout_s=spec.startup_timeout_s or session.settings.readiness.startup_timeout_s,
+        timeout_s=_startup_s(spec, session.settings),
     )
     run = session.sending.begin(request, startup=True)
     result = await run.done
@@ -213,6 +221,25 @@ async def _become_ready(session: Session, spec: OpenSpec) -> SendResult:
             f"{spec.type} did not reach readiness before the startup timeout; it was removed"
         )
     return result
+
+
+def _startup_s(spec: OpenSpec, settings: WorkerSettings) -> float:
+    return spec.startup_timeout_s or settings.readiness.startup_timeout_s
+
+
+async def _run_command(session: Session, command: str, deadline: float) -> SendResult:
+    """Type the command of an open and watch it until a verdict, whichever it is.
+
+    It has what start-up left of its time. A program that is still busy then, or that has
+    ended the session already, is no failure of the open: the status says so.
+    """
+    left = deadline - session.clock.monotonic()
+    request = SendRequest(
+        request_id=new_request_id(),
+        data=command.encode(),
+        timeout_s=min(session.settings.readiness.timeout_s, max(left, COMMAND_LEAST_S)),
+    )
+    return await session.sending.begin(request).done
 
 
 async def _roll_back(session: Session | None, shim: ShimClient, settings: WorkerSettings) -> None:

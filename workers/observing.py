@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 CHUNK_BYTES = 65_536
 COALESCE_S = 0.004
 MAX_WATCHERS = 256
-MAX_CONSUMERS = 64
+MAX_SIZES = 256
 _SAFE = 2**53
 
 
@@ -37,9 +37,9 @@ class Observing:
 
     def __init__(self, session: "Session") -> None:
         self._session = session
-        self._tails: dict[str, int] = {}
         self._watchers = 0
         self._screen: ScreenView | None = None
+        self._sizes: list[tuple[int, int, int]] = [(0, session.rows, session.cols)]
 
     def read(self, offset: int, count: int) -> ReadPage:
         """Return a page counted back from the newest line. Raises: InvalidRequestError."""
@@ -50,31 +50,52 @@ class Observing:
         session = self._session
         return session.transcript.page(offset, count, session.settings.scrollback.read_max_bytes)
 
-    def tail(self, consumer: str, lines: int) -> TailPage:
-        """Return whole lines that are new to ``consumer``. Raises: InvalidRequestError."""
+    def tail(self, consumer: str, lines: int, token: int = 0) -> TailPage:
+        """Return whole lines that are new to ``consumer`` and move its cursor.
+
+        A ``token`` (not 0) that is that of the consumer's last tail repeats it.
+        Raises: InvalidRequestError.
+        """
         if not 0 < lines < _SAFE:
             raise InvalidRequestError("lines must be a positive safe integer")
         session = self._session
-        if consumer not in self._tails and len(self._tails) >= MAX_CONSUMERS:
-            self._tails.pop(next(iter(self._tails)))
-        start = self._tails.pop(consumer, session.first_tail_line)
+        cursors = session.parts.cursors
+        start = cursors.begin(consumer, token)
         page = session.transcript.tail(start, lines, session.settings.scrollback.read_max_bytes)
-        self._tails[consumer] = page.next_line
+        cursors.move(consumer, start, page.next_line, token)
         return page
 
     def snapshot(self) -> ScreenSnapshot:
         """Show the screen as a person sees it."""
+        return self._view().snapshot(self._session.log)
+
+    def repaint(self) -> tuple[int, bytes]:
+        """Return what paints the screen on another terminal, and the offset it stands for."""
+        session = self._session
+        return self._view().repaint(session.log, session.transcript.modes)
+
+    def _view(self) -> "ScreenView":
         if self._screen is None:
             # Imported on the first look: most sessions are never looked at, and the
             # emulator's library is a tenth of a worker's memory.
             from workers.text.screen import ScreenView
 
-            self._screen = ScreenView(self._session.rows, self._session.cols)
-        return self._screen.snapshot(self._session.log)
+            self._screen = ScreenView(*self._sizes[0][1:])
+            for at, rows, cols in self._sizes[1:]:
+                self._screen.resize(rows, cols, at)
+        return self._screen
 
     def resized(self) -> None:
-        """Start the screen anew in the session's present size."""
-        self._screen = None
+        """Note the session's present size; output from now on was meant for it."""
+        session = self._session
+        at = session.log.next_offset
+        if self._screen is not None:
+            self._screen.resize(session.rows, session.cols, at)
+            return
+        if self._sizes[-1][0] == at:
+            self._sizes.pop()
+        self._sizes.append((at, session.rows, session.cols))
+        del self._sizes[:-MAX_SIZES]
 
     async def read_bytes(self, offset: int, max_bytes: int, wait_s: float) -> BytesPage:
         """Return bytes from ``offset``, waiting for the first. Raises: CursorExpiredError."""
@@ -83,7 +104,7 @@ class Observing:
         session = self._session
         deadline = time.monotonic() + wait_s
         while True:
-            page = self._page(offset, min(max_bytes, CHUNK_BYTES * 16))
+            page = self.page(offset, min(max_bytes, CHUNK_BYTES * 16))
             left = deadline - time.monotonic()
             if page.data or page.ended or left <= 0:
                 return page
@@ -96,7 +117,7 @@ class Observing:
         last = 0.0
         while True:
             try:
-                page = self._page(at, CHUNK_BYTES)
+                page = self.page(at, CHUNK_BYTES)
             except CursorExpiredError as gap:
                 at = int(gap.metadata["oldest_offset"])
                 continue
@@ -149,7 +170,7 @@ class Observing:
         while True:
             while matched is None:
                 try:
-                    page = self._page(at, CHUNK_BYTES * 4)
+                    page = self.page(at, CHUNK_BYTES * 4)
                 except CursorExpiredError as gap:
                     at, truncated = int(gap.metadata["oldest_offset"]), True
                     continue
@@ -184,7 +205,8 @@ class Observing:
                 left = min(left, condition.quiet_s - silent)
             await session.changed.wait(max(left, 0.0))
 
-    def _page(self, offset: int, max_bytes: int) -> BytesPage:
+    def page(self, offset: int, max_bytes: int) -> BytesPage:
+        """Return the bytes that are there. Raises: CursorExpiredError, InvalidRequestError."""
         session = self._session
         log = session.log
         if offset > log.next_offset:

@@ -341,6 +341,7 @@ class Sending:
             echo=verdict.echo,
             cwd=session.cwd,
             elapsed_s=time.monotonic() - run.started,
+            other_input=run.other_input,
         )
         self._over(run, result)
         if not run.done.done():

@@ -34,6 +34,7 @@ from fabric.core.model import (
 )
 from fabric.core.repeat import Repeats, digest_of
 from fabric.core.settings import WorkerSettings
+from workers.attaching import Attaching
 from workers.ledger import Ledger
 from workers.observing import Observing
 from workers.pulse import Pulse
@@ -45,11 +46,14 @@ from workers.signalling import deliver
 from workers.terminal.dialects import Dialect
 from workers.terminal.master import Master
 from workers.text.bytelog import ByteLog
+from workers.text.cursors import Cursors
 from workers.text.transcript import Transcript
+from workers.writing import Writing
 
 MAX_ROWS_COLS = 1000
 SIGNAL_NOTICED_S = 0.05
 SIGNAL_LOOK_S = 0.001
+REPLAY_BYTES = 262_144
 SIGNAL_TRIES = 4
 KILLED = 128 + signal.SIGKILL
 _log = logging.getLogger(__name__)
@@ -64,6 +68,7 @@ class Parts:
     master: Master
     inspector: Inspector
     log: ByteLog
+    cursors: Cursors
     ledger: Ledger
     dialect: Dialect
     nonce: str
@@ -101,13 +106,14 @@ class Session:
         self.status = SessionStatus()
         self.is_over = False
         self.is_ready = False
-        self.first_tail_line = 0
         self.last_output_at = clock.monotonic()
         self.last_activity_at = clock.wall()
         self.cwd: str | None = parts.cwd
         self.changed = Pulse()
         self.sending = Sending(self)
         self.observing = Observing(self)
+        self.writing = Writing(self)
+        self.attaching = Attaching(self)
         self._signals: Repeats[SignalDelivered] = Repeats(
             retention_s=settings.input.request_retention_s,
             max_entries=settings.input.max_request_ids,
@@ -126,12 +132,26 @@ class Session:
         self.parts.shim.exited.add_done_callback(self._on_exit)
 
     def replay(self) -> None:
-        """Rebuild text and modes from the byte log, after an adoption."""
+        """Rebuild text and modes from the byte log, after an adoption.
+
+        The lines get the numbers they had, so that the cursors of tails stay right.
+        """
+        size = self.parts.master.size()
+        if size is not None:
+            self.rows, self.cols = size
+            self.observing = Observing(self)
+        offset, line = self.parts.cursors.checkpoint
         at = self.log.first_offset
+        behind = line - self.transcript.next_line if at >= offset else None
         while at < self.log.next_offset:
-            at, data = self.log.read(at, 1 << 18)
+            most = REPLAY_BYTES if behind is not None else min(REPLAY_BYTES, offset - at)
+            at, data = self.log.read(at, most)
             self.transcript.feed(bytes(data))
             at += len(data)
+            if behind is None and at >= offset:
+                behind = line - self.transcript.next_line
+        self.transcript.renumber(max(behind or 0, 0))
+        self.parts.cursors.note(self.log.next_offset, self.transcript.next_line)
 
     def info(self) -> SessionInfo:
         """Describe the session."""
@@ -240,6 +260,7 @@ class Session:
         self.parts.master.resize(rows, cols)
         self.rows, self.cols = rows, cols
         self.observing.resized()
+        self.changed.send()
         return self.info()
 
     async def close(self, reason: str) -> CloseReceipt:
@@ -282,13 +303,16 @@ class Session:
     def abandon(self) -> None:
         """Let go of the terminal without touching it; the shim keeps it."""
         self.sending.close()
+        self.writing.close()
         self.parts.master.close()
         self.parts.ledger.release()
+        self.parts.cursors.release()
         self.log.close()
 
     def _on_output(self, data: bytes) -> None:
         self.log.append(data)
         marks = self.transcript.feed(data)
+        self.parts.cursors.note(self.log.next_offset, self.transcript.next_line)
         self.last_output_at = self.clock.monotonic()
         self.is_ready = False
         for mark in marks:

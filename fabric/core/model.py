@@ -248,7 +248,8 @@ class SendResult:
     ``viewport`` is its own output as text, head and tail around an explicit omission
     line when it was cut (``truncated``, ``omitted_bytes``). ``first_offset`` and
     ``next_offset`` bound its raw bytes in the byte log. ``exit_code`` is that of the
-    shell's last command where a marker carried it.
+    shell's last command where a marker carried it. ``other_input`` says that somebody else
+    (attached, or writing beside sends) typed while it ran.
     """
 
     viewport: str
@@ -266,6 +267,7 @@ class SendResult:
     echo: bool | None = None
     cwd: str | None = None
     elapsed_s: float = 0.0
+    other_input: bool = False
 
 
 @dataclass(frozen=True, slots=True)

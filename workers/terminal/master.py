@@ -72,7 +72,7 @@ class Master:
         self._ended = False
         self._accepts = True
         self._lock = asyncio.Lock()
-        self._room: asyncio.Future[None] | None = None
+        self._rooms: set[asyncio.Future[None]] = set()
         self._open_bytes = 0
         self._pending = memoryview(b"")
         self._total = 0
@@ -180,7 +180,7 @@ class Master:
         """
         try:
             while self._pending:
-                if self._write_some() or await self._wait_for_room(stall_s):
+                if self._write_some() or await self.wait_for_room(stall_s):
                     continue
                 written = self._total - len(self._pending)
                 self.discard_input()
@@ -193,6 +193,25 @@ class Master:
         finally:
             self._pending = memoryview(b"")
 
+    def write_some(self, data: memoryview) -> int:
+        """Give the terminal what it takes at once, behind no other write; return how much.
+
+        0 while another write is under way or when there is no room: ``wait_for_room`` and
+        try again. Raises: SessionExitedError.
+        """
+        if self._pending:
+            return 0
+        view = self.line_view()
+        self._pending = data
+        try:
+            self._write_some()
+            taken = len(data) - len(self._pending)
+        finally:
+            self._pending = memoryview(b"")
+        if view is not None and taken:
+            self._open_bytes = longest_line(bytes(data[:taken]), view, self._open_bytes)[1]
+        return taken
+
     def discard_input(self) -> None:
         """Throw away input that nobody has read."""
         with contextlib.suppress(termios.error, OSError, ValueError):
@@ -203,6 +222,25 @@ class Master:
         """Set the window size; the foreground group is told by the kernel."""
         with contextlib.suppress(OSError):
             fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("4H", rows, cols, 0, 0))
+
+    def size(self) -> tuple[int, int] | None:
+        """Return rows and columns as the terminal has them, None when it has none."""
+        with contextlib.suppress(OSError):
+            rows, cols, _, _ = struct.unpack(
+                "4H", fcntl.ioctl(self.fd, termios.TIOCGWINSZ, bytes(8))
+            )
+            if rows and cols:
+                return rows, cols
+        return None
+
+    def control_char(self, index: int) -> bytes:
+        """Return a character the terminal is set to (``termios.VEOF``, …); empty for none."""
+        try:
+            value = termios.tcgetattr(self.fd)[6][index]
+        except (termios.error, OSError):
+            return b""
+        code = value if isinstance(value, bytes) else bytes([value])
+        return b"" if code in (b"\x00", b"\xff") else code
 
     def stop_input(self) -> None:
         """Refuse writes from now on, and end one that waits."""
@@ -245,25 +283,28 @@ class Master:
         self._pending = self._pending[count:]
         return count > 0
 
-    async def _wait_for_room(self, stall_s: float) -> bool:
-        """Wait until the terminal takes more; False when it does not for ``stall_s``."""
+    async def wait_for_room(self, stall_s: float) -> bool:
+        """Wait until the terminal takes more; False when it does not for ``stall_s`` seconds."""
         loop = asyncio.get_running_loop()
-        self._room = loop.create_future()
-        loop.add_writer(self.fd, self._wake)
+        room: asyncio.Future[None] = loop.create_future()
+        if not self._rooms:
+            loop.add_writer(self.fd, self._wake)
+        self._rooms.add(room)
         try:
             async with asyncio.timeout(stall_s):
-                await self._room
+                await room
         except TimeoutError:
             return False
         finally:
-            self._room = None
-            if self.fd >= 0:
+            self._rooms.discard(room)
+            if self.fd >= 0 and not self._rooms:
                 loop.remove_writer(self.fd)
         return True
 
     def _wake(self) -> None:
-        if self._room is not None and not self._room.done():
-            self._room.set_result(None)
+        for room in self._rooms:
+            if not room.done():
+                room.set_result(None)
 
     def _end(self) -> None:
         if self._ended:

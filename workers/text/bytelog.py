@@ -11,7 +11,7 @@ offset field
 16     first: absolute offset of the oldest retained byte
 24     next: absolute offset of the byte to come
 32     where the ring begins in the file: 65536, or 4096 in a file that may not grow
-64     ledger: memory of the worker's own, up to the ring
+64     memory of the worker's own, up to the ring: tail cursors, then the ledger of sends
 ====== ======================================================
 
 The byte with the absolute offset n stands at ``ring + n % size``. Readable is
@@ -32,6 +32,7 @@ import struct
 import sys
 
 from fabric.core.errors import CursorExpiredError, InvalidRequestError
+from workers.text.cursors import CURSOR_BYTES
 
 LEDGER_AT = 64
 HEADER_BYTES = 65_536
@@ -181,6 +182,11 @@ def _make_room(fd: int, present: int, size: int) -> int:
     return HEADER_BYTES
 
 
+def cursor_memory(log: ByteLog) -> memoryview:
+    """Return the part of the memory beside the ring that holds the tail cursors."""
+    return log.ledger[:CURSOR_BYTES]
+
+
 def ledger_memory(log: ByteLog) -> memoryview:
-    """Return the log's ledger: see ``ByteLog.ledger``."""
-    return log.ledger
+    """Return the rest of the memory beside the ring, for the ledger of sends."""
+    return log.ledger[CURSOR_BYTES:]

@@ -26,7 +26,9 @@ from fabric.core.model import ScreenSnapshot
 from workers.text.bytelog import ByteLog
 from workers.text.drawing import BLANK, Cell, Drawing, scroll
 from workers.text.emulate import Emulator
+from workers.text.modes import TerminalModes
 from workers.text.relevance import Origin, Situation, plan
+from workers.text.repaint import Picture, repaint
 
 _Rows = dict[int, StaticDefaultDict[int, Cell]]
 _WITH_CURSOR = 1049
@@ -48,12 +50,37 @@ class Screen(Drawing, PyteScreen):
 
     def rendered(self) -> tuple[str, ...]:
         """Return the rows without their trailing blanks."""
+        return self._render(self.buffer)
+
+    def _render(self, buffer: _Rows) -> tuple[str, ...]:
         columns = range(self.columns)
         found = []
         for y in range(self.lines):
-            row = self.buffer.get(y)
+            row = buffer.get(y)
             found.append("".join([row[x].data for x in columns]).rstrip(" ") if row else "")
         return tuple(found)
+
+    def picture(self) -> Picture:
+        """Return what another terminal needs to go on from here."""
+        under, waiting, x = self._main, self._main_cursor, self.columns - 1
+        row = self.buffer.get(self.cursor.y)
+        while row and x > 0 and not row[x].data:
+            x -= 1
+        return Picture(
+            size=(self.lines, self.columns),
+            rows=self.rendered(),
+            cursor=(self.cursor.y, self.cursor.x),
+            cursor_visible=not self.cursor.hidden,
+            under=None if under is None else self._render(under),
+            under_cursor=None if waiting is None else (waiting.y, waiting.x),
+            last=row[x].data if row else " ",
+            last_column=x,
+            region=None if self.margins is None else (self.margins.top, self.margins.bottom),
+            origin=pyte_modes.DECOM in self.mode,
+            wraps=self.wraps,
+            insert=pyte_modes.IRM in self.mode,
+            title=self.title,
+        )
 
     @property
     def at_bottom(self) -> bool:
@@ -273,13 +300,7 @@ class ScreenView:
 
         Rows come without their trailing blanks; the cursor is zero-based.
         """
-        end = log.next_offset
-        for at, rows, cols in self._resizes:
-            if at is not None:
-                self._catch_up(log, min(at, end))
-            self._screen.resize(rows, cols)
-        self._resizes.clear()
-        self._catch_up(log, end)
+        end = self._bring_up(log)
         screen = self._screen
         return ScreenSnapshot(
             rows=screen.lines,
@@ -292,6 +313,21 @@ class ScreenView:
             offset=end,
             title=screen.title,
         )
+
+    def repaint(self, log: ByteLog, modes: TerminalModes) -> tuple[int, bytes]:
+        """Bring the screen up to the end of ``log``; return that offset and what paints it."""
+        end = self._bring_up(log)
+        return end, repaint(self._screen.picture(), modes)
+
+    def _bring_up(self, log: ByteLog) -> int:
+        end = log.next_offset
+        for at, rows, cols in self._resizes:
+            if at is not None:
+                self._catch_up(log, min(at, end))
+            self._screen.resize(rows, cols)
+        self._resizes.clear()
+        self._catch_up(log, end)
+        return end
 
     def _catch_up(self, log: ByteLog, end: int) -> None:
         begin = max(self._offset, log.first_offset)

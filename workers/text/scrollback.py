@@ -9,7 +9,8 @@ blocks wholly outside are dropped as a whole.
 
 Lines are numbered from 0, the first one ever written. The byte bound may cut the oldest
 retained line (at a code point); it still counts as a line, and whatever shows it is
-marked truncated. An unterminated last line counts as a line once it has text.
+marked truncated. After ``renumber`` the first line has a higher number than 0: those
+before it are gone. An unterminated last line counts as a line once it has text.
 
 Pages count back from the newest line. ``offset >= total`` is an empty page. A page is
 truncated when its bytes were cut, or when it would have shown lines (or a part of one)
@@ -57,11 +58,19 @@ class Scrollback:
         self._loose_bytes = 0
         self._sealed_lines = 0
         self._sealed_bytes = 0
+        self._origin_line = 0
 
     @property
     def next_line(self) -> int:
         """The number of the line being written."""
         return self._sealed_lines + self._loose_lines
+
+    def renumber(self, by: int) -> None:
+        """Number the lines ``by`` higher: as many came before the first one seen here."""
+        self._origin_line += by
+        self._sealed_lines += by
+        for block in self._blocks:
+            block.first_line += by
 
     def append(self, text: str, lost_bytes: int = 0) -> None:
         """Add whole lines, each ended by a newline.
@@ -118,7 +127,7 @@ class Scrollback:
     def _from_byte(self, byte: int) -> _Window:
         """Find the line that ``byte`` falls into and how much of it is cut."""
         if byte <= 0:
-            return _Window(0, 0, 0)
+            return _Window(self._origin_line, 0, 0)
         if byte == self._sealed_bytes:
             return _Window(self._sealed_lines, 0, byte)
         block = next(b for b in self._blocks if byte < b.first_byte + b.size)
@@ -171,7 +180,7 @@ class Scrollback:
         window = self._window(current, current_lost)
         end_line = self._sealed_lines + bool(current)
         total = end_line - window.first_line
-        dropped = window.first_byte > 0
+        dropped = window.first_byte > 0 or self._origin_line > 0
         if offset >= total:
             return ReadPage(
                 "", total, offset, offset, dropped, window.first_line, window.first_byte

@@ -89,6 +89,12 @@ class Transcript:
                 self._act(self._sanitizer.feed(bytes(view[begin : begin + _SLICE])), marks)
         return marks
 
+    def renumber(self, by: int) -> None:
+        """Number the lines ``by`` higher: as many came before what was fed."""
+        self._scrollback.renumber(by)
+        if self._saved is not None:
+            self._saved = (self._saved[0] + by, self._saved[1])
+
     def flush(self) -> None:
         """End the stream: what was incomplete shows as U+FFFD or vanishes."""
         self._act(self._sanitizer.flush(), [])

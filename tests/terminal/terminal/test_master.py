@@ -147,7 +147,7 @@ async def test_a_slow_reader_is_not_a_stalled_one():
 async def test_a_cancelled_write_leaves_the_terminal_usable():
     async with Pair() as pair:
         task = asyncio.ensure_future(pair.master.write(b"x" * 500_000))
-        await eventually(lambda: pair.master._room is not None)
+        await eventually(lambda: pair.master._rooms)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -251,7 +251,7 @@ async def test_a_program_that_keeps_the_terminal_does_not_hold_the_last_drain():
 async def test_stopping_input_ends_a_write_that_waits():
     async with Pair() as pair:
         task = asyncio.ensure_future(pair.master.write(b"x" * 500_000))
-        await eventually(lambda: pair.master._room is not None)
+        await eventually(lambda: pair.master._rooms)
         pair.master.stop_input()
         with pytest.raises(SessionExitedError):
             await task
