@@ -527,6 +527,7 @@ async def test_a_journal_that_cannot_be_written_refuses_new_work_only(tmp_path: 
         await d.close(owner, session_id)
         journal.apply = apply  # type: ignore[method-assign]
         await d.open(owner, "x")
+        assert d.registry._books._unsaved == {}
         assert list(journal.load()["sessions"]) == list(d.nodes.running)
 
 
