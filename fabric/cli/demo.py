@@ -31,6 +31,8 @@ from fabric.core.neighbours import refuse_the_ssh_library
 MODE = SandboxMode.DANGER_FULL_ACCESS
 _SETTLE_S = 10.0
 _TASK_WAIT_S = 30.0
+_WARM_S = 60.0
+_LOOK_EVERY_S = 0.1
 _SHOWN_LINES = 6
 
 
@@ -85,6 +87,14 @@ async def _send(session: Session, text: str, want: str, **options: float) -> Sen
     _say(f"    [{result.wait_reason}, by {result.evidence}{code}]")
     _expect(want in result.viewport, f"the output holds {want!r}")
     return result
+
+
+async def _warm(client: FabricClient) -> None:
+    async with asyncio.timeout(_WARM_S):
+        while not any(node.warm for node in await client.nodes()):
+            await asyncio.sleep(_LOOK_EVERY_S)
+    for node in await client.nodes():
+        _say(f"    node {node.host}: {node.warm} warm, room for {node.max_sessions} sessions")
 
 
 async def shell_keeps_its_state(script: Transcript, shell: Session) -> None:
@@ -191,6 +201,8 @@ async def play(gateway: Gateway) -> int:
         gateway.address, token=gateway.token, agent="demo", mode=MODE
     ) as client:
         _say(f"\nagent 'demo' owns what it opens; sandbox mode: {client.owner.mode}")
+        async with script.step("the node keeps slots warm for the next opens; wait for the first"):
+            await _warm(client)
         async with script.step("open a shell"):
             shell = await client.open("shell", name="main")
             info = shell.opened.info if shell.opened else None
