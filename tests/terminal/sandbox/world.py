@@ -36,7 +36,7 @@ from workers.shim import confine as applier
 
 PYTHON = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else sys.executable
 ATTEMPTS = Path(__file__).with_name("attempts")
-_START = (
+START = (
     f"import sys; sys.path.insert(0, {str(ROOT)!r}); "
     "from tests.terminal.sandbox.attempts.__main__ import main; main()"
 )
@@ -202,7 +202,7 @@ class World:
 
     def attempt_all(self, *names: str) -> tuple[dict[str, dict[str, str | None]], Confinement]:
         """Run every attempt (or these) in one sandbox; returns what came of each."""
-        argv = (PYTHON, "-I", "-B", "-c", _START, self.facts(), *names)
+        argv = (PYTHON, "-I", "-B", "-c", START, self.facts(), *names)
         launch = plan_for(self.way, str(self.workspace), argv, self.masked())
         with OnTerminal(command_for(self.way, launch), launch.env, self.uid, "/") as child:
             text = child.read_all()
