@@ -41,8 +41,9 @@ def service(place, monkeypatch):
     for name in SECRETS:
         monkeypatch.setenv(name, CANARY)
     monkeypatch.setenv("HTTPS_PROXY", f"http://me:{CANARY}@proxy.example:3128")
-    for name in ("LANG", "LC_ALL", "LC_CTYPE"):
-        monkeypatch.setenv(name, "C")
+    monkeypatch.delenv("LC_ALL", raising=False)
+    monkeypatch.setenv("LANG", "C")
+    monkeypatch.setenv("LC_CTYPE", "xx_XX.UTF-8")  # which no machine has
     settings = SandboxSettings(masked_paths=(str(state), str(place / "outside.key")))
     return WorkerSettings(sandbox=settings, teardown=TEARDOWN)
 
@@ -121,6 +122,7 @@ async def test_a_session_starts_clean(way, place, service):
         assert await printed(shell, f"{PYTHON} -c 'import sys; print(sys.stdout.encoding)'") == [
             "utf-8"
         ]
+        assert await printed(shell, "locale charmap 2>&1") == ["UTF-8"]
         code = "import os; print(sorted(int(n) for n in os.listdir('/proc/self/fd'))[:-1])"
         assert await printed(shell, f'{PYTHON} -I -c "{code}"') == ["[0, 1, 2]"]
         assert await printed(shell, "umask") == ["0022"]
