@@ -27,6 +27,13 @@ COMMANDS = {
     "read": "fabric.cli.terminals:read",
     "signal": "fabric.cli.terminals:signal",
     "close": "fabric.cli.terminals:close",
+    "tasks": "fabric.cli.tasks:list_tasks",
+    "output": "fabric.cli.tasks:output",
+    "kill": "fabric.cli.tasks:kill",
+    "wait": "fabric.cli.tasks:wait",
+    "events": "fabric.cli.tasks:events",
+    "token": "fabric.cli.credentials:token",
+    "tls": "fabric.cli.credentials:tls",
     "list": "fabric.cli.terminals:list_sessions",
 }
 

@@ -56,6 +56,7 @@ def build() -> argparse.ArgumentParser:
 
     _add_fabric_commands(command)
     _add_session_commands(command)
+    _add_credential_commands(command, common)
     _add_model_commands(command)
     return parser
 
@@ -132,6 +133,9 @@ def _add_session_commands(command: Any) -> None:
     _session(signal)
     signal.add_argument("signal", type=_signal, help=", ".join(f"SIG{name}" for name in _SIGNALS))
 
+    send.add_argument("--background", action="store_true", help="return at once with a task's id")
+    _add_task_commands(command)
+
     close = command("close", "close sessions and wait until their processes have ended")
     close.add_argument("session", nargs="*", help="ids (ses_...) or names")
     close.add_argument("--all", action="store_true", help="every session of this agent")
@@ -148,6 +152,60 @@ def _add_model_commands(command: Any) -> None:
         choices=["terminal", "task", "pty", "shared_terminal"],
         help="only this family; may be repeated",
     )
+
+
+def _add_task_commands(command: Any) -> None:
+    command("tasks", "list this agent's background sends")
+    output = command("output", "print what a background send has printed")
+    output.add_argument("task", help="its id (tsk_...)")
+    output.add_argument("--wait", action="store_true", help="until it ends")
+    output.add_argument("--timeout", type=_seconds, metavar="S", help="wait no longer than this")
+    kill = command("kill", "interrupt a background send")
+    kill.add_argument("task", help="its id (tsk_...)")
+
+    wait = command("wait", "wait for a session: the first of the conditions; exit code 8 if none")
+    _session(wait)
+    wait.add_argument("pattern", nargs="?", help="a regular expression (RE2) on the output")
+    wait.add_argument("--quiet-s", type=_seconds, metavar="S", help="no output for so long")
+    wait.add_argument("--ready", action="store_true", help="the program wants input")
+    wait.add_argument("--exit", action="store_true", help="the session's program has ended")
+    wait.add_argument("--since", type=int, metavar="OFFSET", help="look from this byte on")
+    wait.add_argument("--timeout", type=_seconds, metavar="S")
+
+    events = command("events", "print this agent's events as they come")
+    events.add_argument("--since", type=int, metavar="N", help="after this event; 0: all kept")
+    events.add_argument("--count", type=int, metavar="N", help="end after so many")
+    events.add_argument("--acknowledge", action="store_true", help="let the fabric forget them")
+
+
+def _add_credential_commands(command: Any, common: _Parser) -> None:
+    token = command("token", "make and withdraw signed bearer tokens")
+    token.intermixed = False
+    acts = token.add_subparsers(dest="what", metavar="ACTION", required=True)
+    create = acts.add_parser("create", help="sign a token and print it", parents=[common])
+    create.add_argument("--principal", required=True, help="whose token it is")
+    create.add_argument("--max-mode", choices=_MODES, help="the most its sessions may do")
+    create.add_argument("--ttl", default="30d", help="how long it counts: 90, 30m, 8h, 30d (30d)")
+    revoke = acts.add_parser("revoke", help="make tokens count no more", parents=[common])
+    revoke.add_argument("id", nargs="+", help="a token's id, a token, or principal:NAME")
+    revoke.add_argument("--revoked-file", metavar="FILE", help="else gateway.revoked_file")
+    keys = acts.add_parser(
+        "keys", help="list the signing keys, or change them", parents=[common],
+        description="Two keys are active at most: the first signs, both verify.",
+    )  # fmt: skip
+    keys.add_argument("--rotate", action="store_true", help="sign with a new key from now on")
+    keys.add_argument("--drop", metavar="NAME", help="make one key's tokens void")
+    for each in (create, keys):
+        each.add_argument(
+            "--signing-key-file", metavar="FILE", help="else gateway.signing_key_file"
+        )
+
+    tls = command("tls", "make TLS certificates for development")
+    tls.add_argument("what", choices=["dev-ca"], help="a CA, a server's certificate, callers'")
+    tls.add_argument("--out", metavar="DIR", help="else tls in the state folder")
+    tls.add_argument("--host", action="append", default=[], help="a name of the server; repeats")
+    tls.add_argument("--client", action="append", default=[], help="a principal; repeats")
+    tls.add_argument("--days", type=int, default=30)
 
 
 def _session(parser: argparse.ArgumentParser) -> None:

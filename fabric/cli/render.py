@@ -1,5 +1,6 @@
 """Results as text for a person; pure functions of values."""
 
+import time
 from collections.abc import Sequence
 
 from fabric.cli.output import visible
@@ -9,12 +10,15 @@ from fabric.core.model import (
     ExitStatus,
     NodeState,
     OpenResult,
+    OwnerEvent,
     ReadPage,
     SendResult,
     SessionInfo,
     SessionStatus,
     SignalDelivered,
     SignalName,
+    TaskOutput,
+    TaskRecord,
 )
 
 _GIB = 1024**3
@@ -128,3 +132,38 @@ def _node_line(node: NodeState) -> str:
     if node.gateway:
         parts.append(f"gateway={visible(node.gateway)}")
     return " ".join(parts)
+
+
+def task_line(record: TaskRecord) -> str:
+    """One line about a background send."""
+    detail = f", {visible(record.detail)}" if record.detail else ""
+    return f"{record.task_id} {record.state.value}{detail} — {visible(record.label)}"
+
+
+def tasks(rows: Sequence[TaskRecord]) -> str:
+    """What ``tasks`` prints."""
+    return "\n".join(map(task_line, rows)) or "(no background tasks)"
+
+
+def task_output(result: TaskOutput) -> str:
+    """What ``output`` prints: the text and how the task stands."""
+    record = result.record
+    detail = f", {visible(record.detail)}" if record.detail else ""
+    head = "[… earlier output was dropped …]\n" if result.truncated else ""
+    text = result.text.rstrip("\n") or "(no output)"
+    return f"{head}{text}\n[status: {record.state.value}{detail}]"
+
+
+def killed(record: TaskRecord, *, requested: bool) -> str:
+    """What ``kill`` prints."""
+    if requested:
+        return f"requested cancellation of task {record.task_id}"
+    return f"task {record.task_id} had already finished [status: {record.state.value}]"
+
+
+def event(value: OwnerEvent) -> str:
+    """One line about an event."""
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(value.at))
+    about = [part for part in (value.session_id, value.task_id) if part]
+    detail = [f"({visible(value.detail)})"] if value.detail else []
+    return " ".join([f"{value.sequence:>4}", at, value.kind.value, *about, *detail])

@@ -20,8 +20,7 @@ from fabric.actors.remote import RemoteRegistry
 from fabric.actors.sessions import Sessions
 from fabric.cli.announce import Announcer
 from fabric.cli.context import Context
-from fabric.client.link import Tls
-from fabric.client.peer import PeerSessions
+from fabric.client.peer import PeerSessions, peer_tls
 from fabric.core import log
 from fabric.core.errors import FabricError, InvalidRequestError
 from fabric.core.ids import HostName
@@ -83,15 +82,13 @@ async def _serve(context: Context, settings: Settings, announcer: Announcer) -> 
         plan = Plan(settings, str(state.folder))
         await ensure_fabric(plan, progress=announcer.progress)
         registry = Registry(settings)
-        tls = Tls(settings.gateway.tls_client_ca_file or None)
+        tls = peer_tls(settings.gateway)
         peers = Peers(
             registry,
             # Verbs are what a session can be asked; peers have them by name.
             lambda address: cast(
                 Any,
-                PeerSessions(
-                    address, registry.peer_key, tls if settings.gateway.tls_cert_file else None
-                ),
+                PeerSessions(address, registry.peer_key, tls),
             ),
         )
         sessions = Sessions(member.host, registry, peers)

@@ -24,12 +24,14 @@ _ID_PREFIX = "ses_"
 _STDIN = "-"
 
 
-def _call(
+def call(
     context: Context,
     waiting_for: str,
     body: Callable[[FabricClient], Awaitable[T]],
     mode: SandboxMode | None = None,
 ) -> T:
+    """Run a command's body as this agent's owner, until it ends or Ctrl-C ends it."""
+
     async def work() -> T:
         async with connected(context, mode) as client:
             return await body(client)
@@ -37,7 +39,7 @@ def _call(
     return run_interruptible(work, context.output, waiting_for)
 
 
-async def _resolve(client: FabricClient, text: str) -> Session:
+async def resolve(client: FabricClient, text: str) -> Session:
     """Find a session by id or name. Raises: SessionNotFoundError, InvalidRequestError."""
     if text.startswith(_ID_PREFIX):
         return client.session(text)
@@ -70,7 +72,7 @@ def open_session(context: Context) -> int:
         context.output.result(result, render.opened(result), session.id)
 
     mode = SandboxMode(given.mode) if given.mode else None
-    _call(context, "the open to be rolled back", body, mode)
+    call(context, "the open to be rolled back", body, mode)
     return 0
 
 
@@ -84,11 +86,15 @@ def send(context: Context) -> int:
         text = text.removesuffix("\n")
 
     async def body(client: FabricClient) -> None:
-        session = await _resolve(client, given.session)
+        session = await resolve(client, given.session)
+        if given.background:
+            task = await session.send_background(text, submit=submit)
+            context.output.result(task.record, render.task_line(task.record), task.id)
+            return
         result = await session.send(text, submit=submit, timeout_s=given.timeout)
         context.output.result(result, render.sent(result), result.viewport.rstrip("\n"))
 
-    _call(context, "the program to be interrupted", body)
+    call(context, "the program to be interrupted", body)
     return 0
 
 
@@ -97,11 +103,11 @@ def read(context: Context) -> int:
     given = context.arguments
 
     async def body(client: FabricClient) -> None:
-        session = await _resolve(client, given.session)
+        session = await resolve(client, given.session)
         result = await session.read(given.offset, given.count)
         context.output.result(result, render.page(result), result.text.rstrip("\n"))
 
-    _call(context, "the call to end", body)
+    call(context, "the call to end", body)
     return 0
 
 
@@ -110,12 +116,12 @@ def signal(context: Context) -> int:
     given = context.arguments
 
     async def body(client: FabricClient) -> None:
-        session = await _resolve(client, given.session)
+        session = await resolve(client, given.session)
         result = await session.signal(given.signal)
         text = render.signalled(given.signal, result)
         context.output.result(result, text, str(result.target_pgid))
 
-    _call(context, "the call to end", body)
+    call(context, "the call to end", body)
     return 0
 
 
@@ -129,7 +135,7 @@ def close(context: Context) -> int:
         if given.all:
             chosen = [client.session(info.session_id) for info in await client.list()]
         else:
-            chosen = [await _resolve(client, text) for text in given.session]
+            chosen = [await resolve(client, text) for text in given.session]
         results: list[CloseResult] = []
         first: FabricError | None = None
         for session in chosen:
@@ -143,7 +149,7 @@ def close(context: Context) -> int:
             raise first
         return results
 
-    _call(context, "the sessions' processes to end", body)
+    call(context, "the sessions' processes to end", body)
     return 0
 
 
@@ -163,7 +169,7 @@ def list_sessions(context: Context) -> int:
         brief = "\n".join(info.session_id for info in rows)
         context.output.result(list(rows), render.sessions(rows), brief)
 
-    _call(context, "the call to end", body)
+    call(context, "the call to end", body)
     return 0
 
 
@@ -175,5 +181,5 @@ def nodes(context: Context) -> int:
         rows = [replace(row, node_dir="") for row in await client.nodes()]
         context.output.result(rows, render.nodes(rows), "\n".join(row.host for row in rows))
 
-    _call(context, "the call to end", body)
+    call(context, "the call to end", body)
     return 0

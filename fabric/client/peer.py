@@ -7,8 +7,10 @@ on its node, and never forwards it again.
 
 from collections.abc import AsyncIterator
 
+from fabric.client.attach import Attachment
 from fabric.client.calls import Calls
 from fabric.client.link import Link, Tls
+from fabric.core.attach import AttachEvent, AttachStart, WriteReceipt, WriteRequest
 from fabric.core.ids import RequestId, SessionId, TaskId, new_request_id
 from fabric.core.model import (
     BytesPage,
@@ -26,10 +28,22 @@ from fabric.core.model import (
     WaitCondition,
     WaitResult,
 )
+from fabric.core.settings import GatewaySettings
 from fabric.wire.metadata import peer_headers
 
 CALL_TIMEOUT_S = 30.0
 DEFAULT_WAIT_S = 600.0
+
+
+def peer_tls(settings: GatewaySettings) -> Tls | None:
+    """Return how a gateway reaches the others: as it is reached itself, None without TLS.
+
+    Where callers come by certificate, gateways show their own to each other.
+    """
+    if not settings.tls_cert_file:
+        return None
+    ca = settings.tls_client_ca_file
+    return Tls(ca, settings.tls_cert_file, settings.tls_key_file) if ca else Tls()
 
 
 class PeerSessions:
@@ -78,10 +92,29 @@ class PeerSessions:
         return await self._calls(caller).resize(session_id, rows, cols, new_request_id())
 
     async def tail(
-        self, caller: Caller, session_id: SessionId, consumer: str, lines: int
+        self,
+        caller: Caller,
+        session_id: SessionId,
+        consumer: str,
+        lines: int,
+        request_id: RequestId | None = None,
     ) -> TailPage:
         """Return whole lines that are new to this consumer."""
-        return await self._calls(caller).tail(session_id, consumer, lines)
+        return await self._calls(caller).tail(session_id, consumer, lines, request_id)
+
+    async def write(
+        self, caller: Caller, session_id: SessionId, request: WriteRequest
+    ) -> WriteReceipt:
+        """Put input into the terminal."""
+        return await self._calls(caller).write(session_id, request)
+
+    async def attach(
+        self, caller: Caller, session_id: SessionId, start: AttachStart
+    ) -> AsyncIterator[AttachEvent]:
+        """Stream the screen and the bytes from there; input goes by ``write``."""
+        async with Attachment(self._calls(caller), session_id, start) as attached:
+            async for event in attached:
+                yield event
 
     async def read_bytes(
         self, caller: Caller, session_id: SessionId, offset: int, max_bytes: int, wait_s: float

@@ -9,15 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from fabric.cli.authority import dev_ca
 from fabric.client import FabricClient, Tls
+from fabric.client.peer import PeerSessions, peer_tls
 from fabric.core.errors import (
     GatewayUnavailableError,
     InvalidRequestError,
     PermissionDeniedError,
+    SessionNotFoundError,
     UnauthenticatedError,
 )
-from fabric.core.ids import Principal
-from fabric.core.model import SandboxMode
+from fabric.core.ids import Principal, new_owner_id, new_session_id
+from fabric.core.model import Caller, SandboxMode
 from fabric.core.settings import GatewaySettings, SettingsError
 from fabric.gateway.bearer import new_signing_key, sign_token, token_hash
 from fabric.gateway.server import Gateway
@@ -213,3 +216,41 @@ def test_a_token_is_not_sent_in_clear_to_another_machine():
     FabricClient.connect("10.0.0.1:7443", token="secret", insecure=True)
     FabricClient.connect("localhost:7443", token="secret")
     FabricClient.connect("[::1]:7443", token="secret")
+
+
+async def test_the_files_of_the_development_ca_serve_both_sides(fabric, tmp_path):
+    made = dev_ca(tmp_path / "tls", (), ["alice"])
+    alice = made.clients[0]
+    async with _gateway(
+        fabric,
+        tls_cert_file=made.cert_file,
+        tls_key_file=made.key_file,
+        tls_client_ca_file=made.ca_file,
+    ) as address:
+        mine = Tls(made.ca_file, alice.cert_file, alice.key_file)
+        async with FabricClient.connect(address, tls=mine) as client:
+            assert client.owner.principal == "alice"
+        with pytest.raises(GatewayUnavailableError):
+            async with FabricClient.connect(address, tls=Tls(made.ca_file)):
+                pass
+
+
+async def test_a_gateway_reaches_another_over_mutual_tls(fabric, tmp_path):
+    made = dev_ca(tmp_path / "tls")
+    settings = GatewaySettings(
+        LISTEN,
+        tls_cert_file=made.cert_file,
+        tls_key_file=made.key_file,
+        tls_client_ca_file=made.ca_file,
+    )
+    assert peer_tls(settings) == Tls(made.ca_file, made.cert_file, made.key_file)
+    async with _gateway(
+        fabric,
+        tls_cert_file=made.cert_file,
+        tls_key_file=made.key_file,
+        tls_client_ca_file=made.ca_file,
+    ) as address:
+        peer = PeerSessions(address, fabric.keys.peer_key, peer_tls(settings))
+        with pytest.raises(SessionNotFoundError):
+            await peer.status(Caller(new_owner_id(), 1), new_session_id())
+        await peer.close()
