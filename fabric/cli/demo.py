@@ -91,8 +91,9 @@ async def _send(session: Session, text: str, want: str, **options: float) -> Sen
 
 async def _warm(client: FabricClient) -> None:
     async with asyncio.timeout(_WARM_S):
-        while not any(node.warm for node in await client.nodes()):
-            await asyncio.sleep(_LOOK_EVERY_S)  # noqa: ASYNC110  (another machine's pool)
+        # The pool is another process's: there is no event here to wait for.
+        while not any(node.warm for node in await client.nodes()):  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK_EVERY_S)
     for node in await client.nodes():
         _say(f"    node {node.host}: {node.warm} warm, room for {node.max_sessions} sessions")
 
