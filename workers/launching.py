@@ -17,7 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from fabric.core.clock import Clock
-from fabric.core.errors import FabricError, SpawnFailedError, StartupTimeoutError
+from fabric.core.errors import (
+    FabricError,
+    SessionLostError,
+    SpawnFailedError,
+    StaleGenerationError,
+    StartupTimeoutError,
+)
 from fabric.core.ids import new_request_id
 from fabric.core.model import (
     Confinement,
@@ -251,6 +257,9 @@ async def _roll_back(session: Session | None, shim: ShimClient, settings: Worker
             await shim.teardown(
                 grace_s=settings.teardown.grace_s, shell_grace_s=settings.teardown.shell_grace_s
             )
+    except (SessionLostError, StaleGenerationError):
+        # The node ends a slot whose open was cancelled, and may have been quicker.
+        _log.info("the slot was ended while its open was rolled back")
     except FabricError:
         _log.exception("rolling back an open failed")
         raise

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 CHUNK_BYTES = 65_536
 COALESCE_S = 0.004
 MAX_WATCHERS = 256
+READY_LOOK_S = 0.05
 MAX_SIZES = 256
 _SAFE = 2**53
 
@@ -182,7 +183,7 @@ class Observing:
                 matched = watch.output(capture.take().text, partial)
             now = time.monotonic()
             silent = now - session.last_output_at
-            if matched is None and session.is_ready:
+            if matched is None and condition.ready and self._is_ready():
                 matched = watch.ready()
             if matched is None:
                 matched = watch.quiet(silent)
@@ -203,7 +204,28 @@ class Observing:
             left = deadline - now
             if condition.quiet_s is not None:
                 left = min(left, condition.quiet_s - silent)
+            if condition.ready and not session.sending.is_busy:
+                left = min(left, READY_LOOK_S)
             await session.changed.wait(max(left, 0.0))
+
+    def _is_ready(self) -> bool:
+        """Tell whether the program waits for input now, with the same proof a send asks for.
+
+        After a verdict that was no proof (a timeout, an interrupt) no event says that the
+        program has come back to its prompt, so it is looked at.
+        """
+        session = self._session
+        if session.is_ready:
+            return True
+        if session.sending.is_busy or not session.status.is_running:
+            return False
+        inspector, shell = session.parts.inspector, session.sending.memory.shell_pgid
+        before = inspector.probe(shell)
+        if not before.waits or before.unread or session.parts.master.drain():
+            return False
+        after = inspector.probe(shell)
+        session.is_ready = not after.unread and bool(set(before.waits) & set(after.waits))
+        return session.is_ready
 
     def page(self, offset: int, max_bytes: int) -> BytesPage:
         """Return the bytes that are there. Raises: CursorExpiredError, InvalidRequestError."""

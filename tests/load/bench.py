@@ -167,7 +167,7 @@ async def bulk(report: Report, fabric: Embedded) -> None:
             start = time.perf_counter()
             result = await shell.send("seq 6000000", timeout_s=120)
             ours.append((result.next_offset - result.first_offset) / (time.perf_counter() - start))
-        growth = max(pss_mb(pid) - old for pid, old in before.items())
+        growth = max(pss_mb(pid) - old for pid, old in before.items() if lives(pid))
         kept = len(result.viewport.encode())
         await shell.close()
     ratio = p50(ours) / p50(rates)
@@ -188,7 +188,7 @@ async def memory(report: Report, fabric: Embedded) -> None:
     async with client(fabric) as one:
         shell = await one.open("shell")
         await shell.send("echo hi")
-        shims = [pss_mb(pid) for pid in processes("workers.shim")]
+        shims = [pss_mb(pid) for pid in processes("workers/shim/__main__")]
         workers = [pss_mb(pid) for pid in processes("ray::SessionHost")]
         await shell.close()
     report.row("shim", "<= 8 MB PSS", max(shims) <= 8, max_mb=round(max(shims), 1))

@@ -402,3 +402,17 @@ async def test_text_sent_right_after_a_signal_at_the_prompt_is_whole(shell):
         await shell.signal("SIGINT")
         result = await shell.send(f"echo whole-$(({round_number}+0))")
         assert f"\nwhole-{round_number}\n" in result.viewport
+
+
+async def test_a_wait_for_readiness_sees_what_no_send_has_proved(tmp_path):
+    async with worker_in(tmp_path, quick(idle_silence_s=0.2, timeout_s=0.3)) as shell:
+        await shell.open()
+        assert (await shell.send("sleep 1000")).wait_reason is WaitReason.INFERRED_IDLE
+
+        async def ready(timeout_s):
+            args = shell.args(condition={"ready": True}, timeout_s=timeout_s)
+            return (await shell.client.call("wait_for", args))["matched"]
+
+        assert await ready(0.2) == "timeout"
+        await shell.signal("SIGINT")
+        assert await ready(5.0) == "ready"
