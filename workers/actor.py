@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -21,6 +22,7 @@ from fabric.core.errors import (
     FabricError,
     ForeignSessionError,
     OwnerNotLiveError,
+    RegistryUnavailableError,
     SessionNotFoundError,
     SessionStateError,
 )
@@ -136,6 +138,8 @@ class SessionWorker:
             raise
         finally:
             self._opening = False
+        if self.session is not None:
+            self.session.log.serve_until = args.get("until")
         return to_plain(result)
 
     async def on_close(self, args: Args) -> Any:
@@ -166,6 +170,13 @@ class SessionWorker:
         """Refuse callers with an epoch below this one from now on."""
         self._session(args)
         self._epoch = max(self._epoch, int(args["epoch"]))
+        return None
+
+    async def on_keep(self, args: Args) -> Any:
+        """Serve the session until a time of the monotonic clock (None: for ever), as told."""
+        session = self._session(args)
+        self._epoch = max(self._epoch, int(args["epoch"]))
+        session.log.serve_until = args["until"]
         return None
 
     async def on_status(self, args: Args) -> Any:
@@ -283,6 +294,14 @@ class SessionWorker:
                 f"session {session.spec.session_id} belongs to another owner",
                 session_id=session.spec.session_id,
             )
+        until = session.log.serve_until
+        if until is not None and time.monotonic() > until:
+            raise RegistryUnavailableError(
+                "this node has had no word from the registry for too long; its sessions rest"
+                " until it has, so that nobody uses what may have been given up elsewhere",
+                session_id=session.spec.session_id,
+                host=self.config.host,
+            )
         if caller.epoch < self._epoch:
             raise OwnerNotLiveError(
                 "the owner was acquired again since; use the newer owner token",
@@ -298,8 +317,8 @@ class SessionWorker:
 
 
 _METHODS = (
-    "open", "close", "shutdown", "ping", "fence", "status", "send", "read", "signal", "snapshot",
-    "resize", "tail", "read_bytes", "wait_for", "start_task", "task_output", "kill_task",
+    "open", "close", "shutdown", "ping", "fence", "keep", "status", "send", "read", "signal",
+    "snapshot", "resize", "tail", "read_bytes", "wait_for", "start_task", "task_output", "kill_task",
     "write",
 )  # fmt: skip
 

@@ -34,6 +34,8 @@ class Held:
     spec: OpenSpec | None = None
     info: SessionInfo | None = None
     is_ending: bool = False
+    until: float | None = None
+    has_word: bool = False
     recovery: asyncio.Task[None] | None = None
     closing: asyncio.Task[CloseReceipt | None] | None = None
 

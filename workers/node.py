@@ -11,6 +11,7 @@ Three rules keep the machine clean:
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -45,6 +46,7 @@ from workers.prepare import cgroups_of
 from workers.sandbox.probe import NodeConfinement
 from workers.slot import SlotRecord
 from workers.slots import SlotState
+from workers.word import Word
 
 OPEN_MARGIN_S = 5.0
 MAX_LOST = 1024
@@ -86,6 +88,7 @@ class Node:
         self._on_event = on_event
         self._confinement = None if confinement is None else to_plain(confinement)
         self._draining = False
+        self._word = Word()
         self._sweeper: asyncio.Task[None] | None = None
         self._pool = Pool(
             host,
@@ -179,6 +182,7 @@ class Node:
             if held.channel is None:
                 raise SessionLostError("its worker is gone")
             args = {"spec": to_plain(spec), "confinement": self._confinement}
+            args["until"] = self._word.until
             raw = await held.channel.call("open", args, limit)
         except (OutcomeUnknownError, SessionLostError) as error:
             raise SessionLostError(
@@ -269,6 +273,12 @@ class Node:
             raise self._missing(session_id)
         await held.channel.call("fence", {"session_id": session_id, "epoch": epoch})
 
+    async def keep(
+        self, epochs: dict[SessionId, int], asked_at: float, word_s: float | None
+    ) -> None:
+        """Take the registry's word that these sessions are live, as ``workers.word`` says."""
+        await self._word.give(self._sessions.values(), epochs, asked_at, word_s)
+
     async def sessions(self) -> tuple[Running, ...]:
         """List what runs here, as the workers see it now or as they last said."""
         live = list(self._sessions.values())
@@ -301,6 +311,7 @@ class Node:
             fds_free=left.fds,
             draining=self._draining,
             node_dir=str(self.node_dir),
+            asked_at=time.monotonic(),
         )
 
     def _find(self, session_id: SessionId) -> Held:

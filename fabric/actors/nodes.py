@@ -94,6 +94,16 @@ class RemoteNodes:
         """Refuse callers of older epochs."""
         await self._node(host).call("fence", session_id, epoch, timeout_s=self._quick_s)
 
+    async def keep(
+        self,
+        host: HostName,
+        epochs: dict[SessionId, int],
+        asked_at: float,
+        word_s: float | None,
+    ) -> None:
+        """Let a node go on serving."""
+        await self._node(host).call("keep", epochs, asked_at, word_s, timeout_s=self._quick_s)
+
     async def sessions(self, host: HostName) -> tuple[Running, ...]:
         """List what runs on a node."""
         rows: tuple[Running, ...] = await self._node(host).call("sessions", timeout_s=self._quick_s)

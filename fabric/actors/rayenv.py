@@ -25,6 +25,11 @@ FLAGS = {
     "RAY_worker_oom_score_adjustment": "0",
     # Ray must not kill sessions for the memory of others; limits are the sandbox's.
     "RAY_memory_monitor_refresh_ms": "0",
+    # A node that answers nothing is dead for Ray after (2 + 4) * 5 s; the default takes 65 s,
+    # and less would declare busy machines dead, which ends every worker there.
+    "RAY_health_check_period_ms": "2000",
+    "RAY_health_check_timeout_ms": "4000",
+    "RAY_health_check_failure_threshold": "5",
     # A third of what an idle worker costs.
     "RAY_event_stats": "0",
     "RAY_task_events_report_interval_ms": "0",

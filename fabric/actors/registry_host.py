@@ -4,12 +4,16 @@ It is made from settings alone, so that a process which Ray starts again comes b
 itself, with the same journal.
 """
 
+import asyncio
 import inspect
 
 from fabric.actors.hosting import Hosted
+from fabric.actors.labels import LABEL_HOST
 from fabric.actors.names import make_state_dir
 from fabric.actors.plan import Plan
+from fabric.actors.rayenv import labels_here
 from fabric.core import log
+from fabric.core.ids import HostName
 from fabric.registry.journal import Journal
 from fabric.registry.registry import Registry
 
@@ -40,6 +44,7 @@ class RegistryHost(Hosted):
             nodes=RemoteNodes(self._plan),
             journal=Journal(state_dir / "registry.db"),
             shell=settings.worker.shell,
+            here=HostName((await asyncio.to_thread(labels_here)).get(LABEL_HOST, "")),
         )
         await registry.start()
         return registry

@@ -516,3 +516,4 @@ class NodeState:
     draining: bool = False
     gateway: str | None = None
     node_dir: str = ""
+    asked_at: float = 0.0

@@ -226,7 +226,9 @@ class RegistrySettings:
 
     ``policies`` holds a row for each principal that has a policy of its own, as
     ``principal run_as=account network=none workspace_root=/folder memory_max_bytes=...
-    pids_max=... cpu_weight=...``; the row of ``*`` is for all others.
+    pids_max=... cpu_weight=...``; the row of ``*`` is for all others. ``word_s`` is how long
+    a node on another machine serves its sessions without word from the registry; only after
+    that, ``lost_timeout_s``, are the sessions of a silent node given up.
     """
 
     default_mode: SandboxMode = SandboxMode.READ_ONLY
@@ -246,7 +248,8 @@ class RegistrySettings:
     sweep_interval_s: float = 1.0
     node_poll_interval_s: float = 2.0
     node_call_timeout_s: float = 5.0
-    lost_timeout_s: float = 120.0
+    word_s: float = 30.0
+    lost_timeout_s: float = 45.0
     tombstone_retention_s: float = 3600.0
     max_tombstones: int = 10_000
 
@@ -258,6 +261,18 @@ class RegistrySettings:
             "lease_s",
             self.lease_s,
             "min_lease_s <= lease_s <= max_lease_s",
+        )
+        faults.check(
+            self.word_s < self.lost_timeout_s,
+            "word_s",
+            self.word_s,
+            "must be below lost_timeout_s: who gave a session up must know that it rests",
+        )
+        faults.check(
+            self.node_poll_interval_s + self.node_call_timeout_s < self.word_s,
+            "word_s",
+            self.word_s,
+            "must be above node_poll_interval_s + node_call_timeout_s",
         )
         try:
             parse_policies(self.policies)

@@ -35,6 +35,19 @@ class NodesPort(Protocol):
         """Refuse callers of an epoch below ``epoch`` from now on."""
         ...
 
+    async def keep(
+        self,
+        host: HostName,
+        epochs: dict[SessionId, int],
+        asked_at: float,
+        word_s: float | None,
+    ) -> None:
+        """Let a node serve these sessions, each under its owner's epoch, for ``word_s`` more.
+
+        ``asked_at`` is the node's own clock from when it last told its state.
+        """
+        ...
+
     async def sessions(self, host: HostName) -> tuple[tuple[Location, SessionInfo, OpenSpec], ...]:
         """List what runs on a node, with the labels to adopt it by."""
         ...

@@ -78,12 +78,13 @@ class Registry(Telling):
         journal: Journal,
         clock: Clock | None = None,
         shell: ShellSettings | None = None,
+        here: HostName | None = None,
     ) -> None:
         self._settings = settings
         self._nodes = nodes
         self._clock = clock if clock is not None else SystemClock()
         super().__init__(Books(settings, tasks, journal, self._clock), tasks)
-        self._view = View(self._books, nodes, settings)
+        self._view = View(self._books, nodes, settings, here)
         self._closings = Closings(self._books, nodes, settings)
         self._openings = Openings(
             self._books,
@@ -155,6 +156,7 @@ class Registry(Telling):
     async def poll(self) -> None:
         """Ask the nodes what they run. Raises: RegistryUnavailableError."""
         self._hands.perform(await self._view.poll())
+        await self._view.give_word()
 
     # Gateways and nodes
 

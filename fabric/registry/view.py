@@ -21,10 +21,19 @@ _log = logging.getLogger(__name__)
 class View:
     """The nodes as last seen, polled and compared with the table."""
 
-    def __init__(self, books: Books, nodes: NodesPort, settings: RegistrySettings) -> None:
+    def __init__(
+        self,
+        books: Books,
+        nodes: NodesPort,
+        settings: RegistrySettings,
+        here: HostName | None = None,
+    ) -> None:
         self._books = books
         self._nodes = nodes
         self._limit_s = settings.node_call_timeout_s
+        self._word_s = settings.word_s
+        self._here = here
+        self._answered: set[HostName] = set()
         self._states: dict[HostName, NodeState] = {}
         self._asking: asyncio.Task[None] | None = None
         self.warm_taken: Counter[HostName] = Counter()
@@ -65,6 +74,32 @@ class View:
         await self.refresh()
         return await self.ask([node.host for node in self._states.values() if node.alive])
 
+    async def give_word(self) -> None:
+        """Let every node that just answered serve its sessions for another while.
+
+        What it runs was compared with the table first, so that it is told of live sessions
+        only, each with its owner's epoch. On the registry's own machine no word is needed.
+        """
+        nodes = [self._states[host] for host in self._answered if host in self._states]
+        await asyncio.gather(*(self._give_word(node) for node in nodes))
+
+    async def _give_word(self, node: NodeState) -> None:
+        table = self._books.table
+        epochs = {
+            session.session_id: owner.epoch
+            for session in table.sessions.values()
+            if session.host == node.host and session.is_visible
+            if (owner := table.owners.find(session.owner_id)) is not None and owner.is_live
+        }
+        word_s = None if self._here in (None, node.host) else self._word_s
+        call = self._nodes.keep(node.host, epochs, node.asked_at, word_s)
+        try:
+            await within(self._limit_s, f"node {node.host}", call)
+        except FabricError as error:
+            _log.info("word not given", extra={"host": node.host, "reason": error.reason})
+        except Exception:  # noqa: BLE001  (one node's fault must not silence the others)
+            _log.exception("word not given", extra={"host": node.host})
+
     def stop(self) -> None:
         """Let go of a question in flight."""
         if self._asking is not None:
@@ -92,6 +127,7 @@ class View:
 
     async def _ask(self, host: HostName) -> list[Effect]:
         table, clock = self._books.table, self._books.clock
+        self._answered.discard(host)
         revision = table.revision
         try:
             rows = await within(self._limit_s, f"node {host}", self._nodes.sessions(host))
@@ -101,5 +137,6 @@ class View:
         except Exception:  # noqa: BLE001  (a node that answers nonsense counts as silent)
             _log.exception("node not asked", extra={"host": host})
             return []
+        self._answered.add(host)
         seen = [(info, spec) for _, info, spec in rows]
         return self._books.commit(node_reported(table, host, revision, seen, clock.monotonic()))

@@ -76,6 +76,7 @@ class FakeNode:
     fence_errors: list[BaseException] = field(default_factory=list)
     ignores_cancel: bool = False
     reasons: list[tuple[SessionId, str]] = field(default_factory=list)
+    words: list[tuple[dict[SessionId, int], float, float | None]] = field(default_factory=list)
 
 
 def node_state(host: str, **changes: object) -> NodeState:
@@ -157,6 +158,16 @@ class FakeNodes:
         if session_id not in node.running:
             raise SessionNotFoundError(f"node {host} has no {session_id}")
         node.running[session_id].epoch = epoch
+
+    async def keep(
+        self,
+        host: HostName,
+        epochs: dict[SessionId, int],
+        asked_at: float,
+        word_s: float | None,
+    ) -> None:
+        self.calls["keep"] += 1
+        self._node(host).words.append((epochs, asked_at, word_s))
 
     async def sessions(self, host: HostName) -> tuple[tuple[Location, SessionInfo, OpenSpec], ...]:
         self.calls["sessions"] += 1

@@ -74,6 +74,9 @@ class LocalNodes:
     async def fence(self, host: HostName, session_id: SessionId, epoch: int) -> None:
         await self._node.fence(session_id, epoch)
 
+    async def keep(self, host: HostName, epochs: Any, asked_at: float, word_s: Any) -> None:
+        await self._node.keep(epochs, asked_at, word_s)
+
     async def sessions(self, host: HostName) -> Any:
         return await self._node.sessions()
 

@@ -11,6 +11,7 @@ offset field
 16     first: absolute offset of the oldest retained byte
 24     next: absolute offset of the byte to come
 32     where the ring begins in the file: 65536, or 4096 in a file that may not grow
+40     until when its worker may serve it (monotonic, milliseconds); 0: for ever
 64     memory of the worker's own, up to the ring: tail cursors, then the ledger of sends
 ====== ======================================================
 
@@ -39,7 +40,7 @@ HEADER_BYTES = 65_536
 _SMALL_HEADER_BYTES = 4_096
 _FIELDS = struct.Struct("<5Q")
 _MAGIC = int.from_bytes(b"PTYLOG\0\1", "little")
-_SIZE, _FIRST, _NEXT, _RING = 1, 2, 3, 4
+_SIZE, _FIRST, _NEXT, _RING, _UNTIL = 1, 2, 3, 4, 5
 
 
 def file_bytes(size: int) -> int:
@@ -100,6 +101,15 @@ class ByteLog:
     def next_offset(self) -> int:
         """The absolute offset of the byte to come: all bytes ever appended."""
         return self._header[_NEXT]
+
+    @property
+    def serve_until(self) -> float | None:
+        """Until when the session may be served, in monotonic seconds; None: for ever."""
+        return self._header[_UNTIL] / 1000 or None
+
+    @serve_until.setter
+    def serve_until(self, until: float | None) -> None:
+        self._header[_UNTIL] = 0 if until is None else max(1, int(until * 1000))
 
     @property
     def ledger(self) -> memoryview:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fabric.core.clock import ManualClock
-from fabric.core.ids import AgentId, Principal, RequestId, SessionId
+from fabric.core.ids import AgentId, HostName, Principal, RequestId, SessionId
 from fabric.core.model import (
     Caller,
     CloseResult,
@@ -32,6 +32,7 @@ class Desk:
     settings: RegistrySettings
     tasks: TaskSettings
     clock: ManualClock = field(default_factory=ManualClock)
+    here: HostName | None = None
     registry: Registry = field(init=False)
     _count: int = 0
 
@@ -42,6 +43,7 @@ class Desk:
             nodes=self.nodes,
             journal=Journal(self.path),
             clock=self.clock,
+            here=self.here,
         )
         return self.registry
 

@@ -33,7 +33,7 @@ from fabric.registry.table import Table
 from tests.support.models import model_settings
 
 SETTINGS = RegistrySettings(
-    lease_s=50, min_lease_s=5, lost_timeout_s=20, max_sessions_per_owner=5,
+    lease_s=50, min_lease_s=5, word_s=10, lost_timeout_s=20, max_sessions_per_owner=5,
     max_pending_opens_per_owner=3, max_owners_per_principal=3,
 )  # fmt: skip
 AGENTS = st.sampled_from(["a", "b", "c"])
