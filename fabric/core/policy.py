@@ -10,6 +10,11 @@ what holds for somebody is read in one place.
     workspace_root  folder on the node, absolute
     memory_max_bytes, pids_max, cpu_weight
                     for each session; 0 lifts the node's own limit
+    max_mode        the most its sessions may do
+    max_sessions, max_opens, max_tasks, max_waits
+                    sessions, opens in flight, active tasks and waiting calls (at one
+                    gateway) of all its owners together, beside the limits of each owner
+    max_send_bytes  what one send may type
 
 Whatever a row does not name is the deployment's default: the registry's ``network``, the
 node's workspace and limits, the service's own account.
@@ -19,10 +24,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fabric.core.model import Network
+from fabric.core.model import Network, SandboxMode
 
 EVERYBODY = "*"
 _LIMITS = ("memory_max_bytes", "pids_max", "cpu_weight")
+_QUOTAS = ("max_sessions", "max_opens", "max_tasks", "max_waits", "max_send_bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +41,12 @@ class OwnerPolicy:
     memory_max_bytes: int | None = None
     pids_max: int | None = None
     cpu_weight: int | None = None
+    max_mode: SandboxMode | None = None
+    max_sessions: int | None = None
+    max_opens: int | None = None
+    max_tasks: int | None = None
+    max_waits: int | None = None
+    max_send_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +83,14 @@ def _value(row: str, name: str, value: str) -> Any:
         if not value.isdigit():
             raise ValueError(f"{name} in {row!r} must be a whole number")
         return int(value)
+    if name in _QUOTAS:
+        if not value.isdigit() or not int(value):
+            raise ValueError(f"{name} in {row!r} must be a whole number above 0")
+        return int(value)
+    if name == "max_mode":
+        if value not in {item.value for item in SandboxMode}:
+            raise ValueError(f"max_mode in {row!r} must be one of {', '.join(SandboxMode)}")
+        return SandboxMode(value)
     if name == "network":
         if value not in {item.value for item in Network}:
             raise ValueError(f"network in {row!r} must be shared or none")

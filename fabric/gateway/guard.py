@@ -12,6 +12,7 @@ import asyncio
 import hmac
 import logging
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, cast
 
@@ -31,6 +32,7 @@ from fabric.core.errors import (
 )
 from fabric.core.ids import OwnerId, Principal, parse_owner_id
 from fabric.core.model import Caller
+from fabric.core.policy import OwnerPolicies
 from fabric.core.settings import GatewaySettings
 from fabric.gateway.auth import Authenticator
 from fabric.gateway.bearer import Identity
@@ -56,6 +58,7 @@ class Guard:
         keys: KeyRing,
         refresh: Refresh,
         store: metrics.Metrics,
+        policies: OwnerPolicies | None = None,
     ) -> None:
         self._settings = settings
         self._authenticator = authenticator
@@ -63,7 +66,9 @@ class Guard:
         self._refresh = refresh
         self._metrics = store
         self._running: dict[asyncio.Task[Any], tuple[Call, Kind]] = {}
-        self._waits: dict[str, int] = {}
+        self._policies = policies or OwnerPolicies()
+        self._waits: Counter[str] = Counter()
+        self._principal_waits: Counter[str] = Counter()
         self._idle = asyncio.Event()
         self._idle.set()
         self.draining = False
@@ -263,13 +268,15 @@ class Guard:
 
     def _enter(self, task: "asyncio.Task[Any]", call: Call, route: Route) -> None:
         if route.kind is not Kind.QUICK and call.owner_id is not None:
-            waiting = self._waits.get(call.owner_id, 0)
+            waiting = self._waits[call.owner_id]
             if waiting >= self._settings.max_waits_per_owner:
                 raise LimitReachedError(
                     f"the owner has {waiting} waiting calls at this gateway, as many as it may",
                     limit=self._settings.max_waits_per_owner,
                 )
+            self._check_quota(call.identity.principal)
             self._waits[call.owner_id] = waiting + 1
+            self._principal_waits[call.identity.principal] += 1
         self._running[task] = (call, route.kind)
         self._idle.clear()
         self._metrics.set(metrics.GATEWAY_CALLS_ACTIVE, len(self._running))
@@ -281,11 +288,18 @@ class Guard:
             self._idle.set()
         self._metrics.set(metrics.GATEWAY_CALLS_ACTIVE, len(self._running))
         if route.kind is not Kind.QUICK and call.owner_id is not None:
-            left = self._waits[call.owner_id] - 1
-            if left:
-                self._waits[call.owner_id] = left
-            else:
-                del self._waits[call.owner_id]
+            _one_less(self._waits, call.owner_id)
+            _one_less(self._principal_waits, call.identity.principal)
+
+    def _check_quota(self, principal: str) -> None:
+        limit = self._policies.of(principal).max_waits
+        waiting = self._principal_waits[principal]
+        if limit is not None and waiting >= limit and principal != PEER.principal:
+            raise LimitReachedError(
+                f"principal {principal} has {waiting} waiting calls at this gateway, as many as"
+                " it may",
+                limit=limit,
+            )
 
     # -- drain ----------------------------------------------------------------------------
 
@@ -313,3 +327,9 @@ class Guard:
         except TimeoutError:
             return False
         return True
+
+
+def _one_less(counts: Counter[str], key: str) -> None:
+    counts[key] -= 1
+    if not counts[key]:
+        del counts[key]

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 
 from fabric.core.model import SandboxMode
+from fabric.core.policy import OwnerPolicies
+from fabric.core.policy import parse as parse_policies
 from fabric.core.settings import Settings, TaskSettings
 
 SHELL_TYPE = "shell"
@@ -33,6 +35,7 @@ class Limits:
     max_mode: SandboxMode = SandboxMode.DANGER_FULL_ACCESS
     types: tuple[str, ...] = (SHELL_TYPE,)
     tasks: TaskSettings = field(default_factory=TaskSettings)
+    policies: OwnerPolicies = field(default_factory=OwnerPolicies)
 
 
 def limits_of(settings: Settings) -> Limits:
@@ -57,4 +60,5 @@ def limits_of(settings: Settings) -> Limits:
         max_mode=settings.registry.max_mode,
         types=(SHELL_TYPE, *programs),
         tasks=settings.tasks,
+        policies=parse_policies(settings.registry.policies),
     )

@@ -95,7 +95,7 @@ class Gateway:
         async def join() -> None:
             keys.replace(await self._registry.join(self._host, advertised))
 
-        guard = Guard(settings, authenticator, keys, join, self.metrics)
+        guard = Guard(settings, authenticator, keys, join, self.metrics, self._limits.policies)
         guard.draining = True  # until the keys are there
         self._register(server, guard, keys)
         await self._say(health_pb2.HealthCheckResponse.NOT_SERVING)

@@ -32,7 +32,7 @@ class TaskService:
     async def start(self, call: Call, message: pb.StartTaskRequest) -> pb.StartTaskResponse:
         """Start a background send."""
         session_id, request = requests.start_of(message)
-        refuse_large(request.data, self._limits)
+        refuse_large(request.data, self._limits, call.identity.principal)
         # Cut in the middle it would leave a task nobody has heard of.
         record = await to_the_end(self._sessions.start_task(call.caller, session_id, request))
         return pb.StartTaskResponse(task=records.task_message(record))

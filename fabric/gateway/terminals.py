@@ -12,12 +12,13 @@ from fabric.gateway.ports import RegistryPort, SessionsPort
 from fabric.wire import convert, requests
 
 
-def refuse_large(data: bytes, limits: Limits) -> None:
+def refuse_large(data: bytes, limits: Limits, principal: str = "") -> None:
     """Refuse input above the limit of one send. Raises: InputTooLargeError."""
-    if len(data) > limits.max_send_bytes:
+    own = limits.policies.of(principal).max_send_bytes or limits.max_send_bytes
+    limit = min(own, limits.max_send_bytes)
+    if len(data) > limit:
         raise InputTooLargeError(
-            f"data has {len(data)} bytes; one send takes at most {limits.max_send_bytes}",
-            max_bytes=limits.max_send_bytes,
+            f"data has {len(data)} bytes; one send takes at most {limit}", max_bytes=limit
         )
 
 
@@ -68,7 +69,7 @@ class TerminalService:
     async def send(self, call: Call, message: pb.SendRequest) -> pb.SendResponse:
         """Write and wait for a verdict."""
         session_id, request = requests.send_of(message)
-        refuse_large(request.data, self._limits)
+        refuse_large(request.data, self._limits, call.identity.principal)
         limit = self._limits.send_timeout_s
         timeout_s = call.wait_s(request.timeout_s, limit, self._limits.max_wait_s)
         if request.timeout_s is not None or timeout_s < limit:

@@ -34,6 +34,8 @@ from fabric.core.errors import (
 )
 from fabric.core.ids import AgentId, OwnerId, Principal, SessionId
 from fabric.core.model import Caller, SandboxMode
+from fabric.core.policy import OwnerPolicy
+from fabric.core.policy import parse as parse_policies
 from fabric.core.settings import RegistrySettings
 from fabric.registry.instructions import Drop, Instruction, Kind, Put
 from fabric.registry.tombstones import Tombstone, Tombstones
@@ -97,6 +99,7 @@ class Owners:
 
     def __init__(self, settings: RegistrySettings) -> None:
         self._settings = settings
+        self._policies = parse_policies(settings.policies)
         self._owners: dict[OwnerId, Owner] = {}
         self._live: dict[tuple[Principal, AgentId], OwnerId] = {}
         self._per_principal: Counter[Principal] = Counter()
@@ -155,9 +158,10 @@ class Owners:
         LimitReachedError.
         """
         lease = self._lease(lease_s, None)
-        self._check_mode(mode)
+        self._check_mode(principal, mode)
         owner = self.find_live(principal, agent)
         if owner is not None:
+            self._check_mode(principal, mode or owner.mode)
             self._change_mode(owner, mode)
             owner.epoch += 1
             owner.lease_s = lease if lease_s is not None else owner.lease_s
@@ -171,7 +175,7 @@ class Owners:
             )
         if fresh_id in self._owners or self.tombstones.get(fresh_id):
             raise InternalError(f"owner id {fresh_id} was used before")
-        chosen = mode if mode is not None else self._default_mode()
+        chosen = mode if mode is not None else self._default_mode(principal)
         owner = Owner(fresh_id, principal, agent, 1, chosen, lease, now + lease)
         self._add(owner)
         return owner, False, [owner.row()]
@@ -191,7 +195,7 @@ class Owners:
         Raises: OwnerNotLiveError, PermissionDeniedError, SandboxModeLockedError.
         """
         owner = self.authorise(caller)
-        self._check_mode(mode)
+        self._check_mode(owner.principal, mode)
         return [owner.row()] if self._change_mode(owner, mode) else []
 
     def begin_disposal(self, owner: Owner, why: str) -> list[Instruction]:
@@ -278,11 +282,23 @@ class Owners:
             )
         return lease_s
 
-    def _default_mode(self) -> SandboxMode:
-        return min(self._settings.default_mode, self._settings.max_mode, key=_RANK.__getitem__)
+    def policy(self, principal: Principal) -> OwnerPolicy:
+        """Return what an operator has laid down for a principal."""
+        return self._policies.of(principal)
 
-    def _check_mode(self, mode: SandboxMode | None) -> None:
-        limit = self._settings.max_mode
+    def of_principal(self, principal: Principal) -> list[Owner]:
+        """List a principal's owners, those being disposed of too."""
+        return [owner for owner in self._owners.values() if owner.principal == principal]
+
+    def _max_mode(self, principal: Principal) -> SandboxMode:
+        own = self.policy(principal).max_mode or self._settings.max_mode
+        return min(own, self._settings.max_mode, key=_RANK.__getitem__)
+
+    def _default_mode(self, principal: Principal) -> SandboxMode:
+        return min(self._settings.default_mode, self._max_mode(principal), key=_RANK.__getitem__)
+
+    def _check_mode(self, principal: Principal, mode: SandboxMode | None) -> None:
+        limit = self._max_mode(principal)
         if mode is not None and _RANK[mode] > _RANK[limit]:
             raise PermissionDeniedError(
                 f"mode {mode.value} is above the highest one allowed here, {limit.value}",

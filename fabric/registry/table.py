@@ -318,6 +318,27 @@ class Table(Shelf):
                 pending=pending,
                 limit=limit,
             )
+        self._check_quota(owner)
+
+    def _check_quota(self, owner: Owner) -> None:
+        """Hold a principal's owners together to what was laid down for it."""
+        policy = self.owners.policy(owner.principal)
+        if policy.max_sessions is None and policy.max_opens is None:
+            return
+        mine = [item for other in self.owners.of_principal(owner.principal) for item in
+                self._of(other)]  # fmt: skip
+        pending = sum(session.is_pending for session in mine)
+        for limit, count, noun in (
+            (policy.max_sessions, len(mine), "sessions"),
+            (policy.max_opens, pending, "opens in flight"),
+        ):
+            if limit is not None and count >= limit:
+                raise CapacityReachedError(
+                    f"principal {owner.principal} has {count} of {limit} {noun}, all its owners"
+                    " together",
+                    count=count,
+                    limit=limit,
+                )
 
     def _wants_retry(self, session: Session, now: float) -> bool:
         if session.retry_at > now:

@@ -105,7 +105,7 @@ class Tasks:
             )
         if record.task_id in self._tasks:
             raise InternalError(f"task id {record.task_id} was used before")
-        active = sum(task.is_active for task in self._owned(record.owner_id))
+        active = self.active(record.owner_id)
         limit = self._settings.max_active_per_owner
         if active >= limit:
             raise CapacityReachedError(
@@ -115,6 +115,10 @@ class Tasks:
                 limit=limit,
             )
         return self._add(Task(record, False, now, adoption))
+
+    def active(self, owner_id: OwnerId) -> int:
+        """Count an owner's tasks that have not settled, reservations too."""
+        return sum(task.is_active for task in self._owned(owner_id))
 
     def attach(self, task_id: TaskId, record: TaskRecord | None, now: float) -> list[Change]:
         """Show a task whose send has started, under the worker's record if it made one.

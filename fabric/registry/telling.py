@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 
 from fabric.core.errors import (
+    CapacityReachedError,
     InvalidRequestError,
     RegistryUnavailableError,
     SessionNotFoundError,
@@ -93,6 +94,7 @@ class Telling:
             TaskState.RUNNING,
             started_at=self._books.clock.wall(),
         )
+        self._check_quota(session.owner_id)
         number = adoption if adoption is not None else seen
         rows = self._books.tasks.reserve(record, number, self._books.clock.monotonic())
         self._books.commit(rows, must=True)
@@ -232,6 +234,23 @@ class Telling:
         self._books.commit([told])
 
     # Shared
+
+    def _check_quota(self, owner_id: OwnerId) -> None:
+        """Hold the tasks of a principal's owners together to what was laid down for it."""
+        owners = self._books.table.owners
+        owner = owners.find(owner_id)
+        limit = None if owner is None else owners.policy(owner.principal).max_tasks
+        if owner is None or limit is None:
+            return
+        mine = owners.of_principal(owner.principal)
+        active = sum(self._books.tasks.active(other.owner_id) for other in mine)
+        if active >= limit:
+            raise CapacityReachedError(
+                f"principal {owner.principal} has {active} of {limit} background tasks running,"
+                " all its owners together",
+                active=active,
+                limit=limit,
+            )
 
     def _authorise(self, caller: Caller) -> OwnerId:
         self._require_ready()

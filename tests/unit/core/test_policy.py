@@ -2,7 +2,7 @@
 
 import pytest
 
-from fabric.core.model import Network
+from fabric.core.model import Network, SandboxMode
 from fabric.core.policy import OwnerPolicy, parse
 from fabric.core.settings import RegistrySettings, SettingsError
 
@@ -45,3 +45,20 @@ def test_a_faulty_row_is_named(row, fault):
 def test_two_rows_for_one_principal_are_refused():
     with pytest.raises(ValueError, match="two rows"):
         parse(["alice", "alice network=none"])
+
+
+def test_quotas_are_numbers_above_zero_and_a_mode():
+    row = (
+        "ci max_mode=read-only max_sessions=4 max_opens=2 max_tasks=1 max_waits=9 max_send_bytes=7"
+    )
+    assert parse((row,)).of("ci") == OwnerPolicy(
+        max_mode=SandboxMode.READ_ONLY,
+        max_sessions=4,
+        max_opens=2,
+        max_tasks=1,
+        max_waits=9,
+        max_send_bytes=7,
+    )
+    for wrong in ("max_tasks=0", "max_waits=-1", "max_sessions=x", "max_mode=root"):
+        with pytest.raises(ValueError, match="must be"):
+            parse((f"ci {wrong}",))
