@@ -6,6 +6,7 @@ is reported.
 """
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -55,6 +56,7 @@ COMMAND_LEAST_S = 0.1
 UMASK = 0o022
 _log = logging.getLogger(__name__)
 Notify = Callable[[str, dict[str, Any]], None]
+_notes: set[asyncio.Task[None]] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ async def open_session(
         publish(session)
         deadline = clock.monotonic() + _startup_s(spec, settings)
         result = await _become_ready(session, spec)
-        await shim.set_labels(replace(labels, shell_pgid=session.sending.memory.shell_pgid).dump())
+        _note_shell(session, labels)
         ran = None
         if spec.command is not None:
             ran = await _run_command(session, spec.command, deadline)
@@ -114,6 +116,21 @@ async def open_session(
         truncated=result.truncated or last.truncated,
         next_offset=last.next_offset,
     )
+
+
+def _note_shell(session: Session, labels: _Labels) -> None:
+    """Let the shim keep which group the shell has, where it is not the top-level process's."""
+    group = session.sending.memory.shell_pgid
+    if group in (None, session.parts.spawned.pid):
+        return
+
+    async def note() -> None:
+        with contextlib.suppress(FabricError):  # without the shim nobody adopts anything
+            await session.parts.shim.set_labels(replace(labels, shell_pgid=group).dump())
+
+    task = asyncio.get_running_loop().create_task(note())
+    _notes.add(task)
+    task.add_done_callback(_notes.discard)
 
 
 def adopt(
