@@ -21,16 +21,24 @@ from typing import Any, TypeVar
 
 from fabric.actors.channels import Channels, Locations
 from fabric.actors.ports import PeerDialer, TaskBook, Verbs
+from fabric.core.attach import (
+    AttachEvent,
+    AttachKind,
+    AttachStart,
+    WriteReceipt,
+    WriteRequest,
+)
 from fabric.core.context import from_peer
 from fabric.core.errors import (
     CapacityReachedError,
+    CursorExpiredError,
     GatewayUnavailableError,
     OutcomeUnknownError,
     SessionLostError,
     SessionNotFoundError,
     TaskNotFoundError,
 )
-from fabric.core.ids import HostName, RequestId, SessionId, TaskId
+from fabric.core.ids import HostName, RequestId, SessionId, TaskId, new_request_id
 from fabric.core.model import (
     BytesPage,
     Caller,
@@ -61,6 +69,7 @@ QUICK_S = 10.0
 WAIT_MARGIN_S = 10.0
 REPORT_S = 2.0  # how long a worker's report of an end may take
 MAX_UNKNOWN = 4096
+_SHOWN = (AttachKind.CHUNK, AttachKind.SNAPSHOT)
 _ACTIVE = (TaskState.RUNNING, TaskState.STOPPING)
 
 
@@ -140,11 +149,68 @@ class Sessions:
         return self._here(await self._look(SessionInfo, caller, session_id, "resize", args))
 
     async def tail(
-        self, caller: Caller, session_id: SessionId, consumer: str, lines: int
+        self,
+        caller: Caller,
+        session_id: SessionId,
+        consumer: str,
+        lines: int,
+        request_id: RequestId | None = None,
     ) -> TailPage:
-        """Return whole lines that are new to this consumer."""
-        args = {"consumer": consumer, "lines": lines}
+        """Return whole lines that are new to this consumer.
+
+        A worker that dies under the call is asked again under the same id, so its successor
+        gives the same lines.
+        """
+        request_id = request_id or new_request_id()
+        args = {"consumer": consumer, "lines": lines, "request_id": request_id}
         return await self._look(TailPage, caller, session_id, "tail", args)
+
+    async def write(
+        self, caller: Caller, session_id: SessionId, request: WriteRequest
+    ) -> WriteReceipt:
+        """Put input into the terminal. Raises: OutcomeUnknownError when a worker died under it."""
+        peer = await self._peer(session_id)
+        if peer is not None:
+            answer: WriteReceipt = await peer.write(caller, session_id, request)
+            return answer
+        args = {"request": to_plain(request)}
+        raw = await self._ask(caller, session_id, "write", args, None, repeat=False)
+        return from_plain(WriteReceipt, raw)
+
+    async def attach(
+        self, caller: Caller, session_id: SessionId, start: AttachStart
+    ) -> AsyncIterator[AttachEvent]:
+        """Stream the screen and the bytes from there until the session ends.
+
+        A worker that died is followed on in its successor: exactly where bytes were asked
+        for, and by the screen as it is now where the screen was.
+        """
+        peer = await self._peer(session_id)
+        if peer is not None:
+            async with contextlib.aclosing(peer.attach(caller, session_id, start)) as events:
+                async for event in events:
+                    yield event
+            return
+        at: int | None = None
+        while True:
+            channel = await self._channel(session_id)
+            args = self._args(caller, session_id, {"start": to_plain(start)})
+            stream: Any = channel.stream("attach", args)
+            try:
+                async with contextlib.aclosing(stream) as items:
+                    async for raw in items:
+                        event = from_plain(AttachEvent, raw)
+                        if at is not None and event.offset > at and event.kind in _SHOWN:
+                            yield AttachEvent(AttachKind.GAP, at, event.offset)
+                        at = event.next_offset
+                        yield event
+                return
+            except ChannelClosedError:
+                start = AttachStart(None if start.snapshot else at or start.offset, start.snapshot)
+            except CursorExpiredError as gap:
+                if at is None:
+                    raise
+                start = AttachStart(int(gap.metadata["oldest_offset"]), snapshot=False)
 
     async def read_bytes(
         self, caller: Caller, session_id: SessionId, offset: int, max_bytes: int, wait_s: float

@@ -18,7 +18,8 @@ from fabric.api.v1 import (
     task_service_pb2,
     terminal_service_pb2,
 )
-from fabric.client.link import Link
+from fabric.client.link import Duplex, Link
+from fabric.core.attach import WriteReceipt, WriteRequest
 from fabric.core.errors import DeadlineError, DrainingError, FabricError
 from fabric.core.ids import RequestId, SessionId, TaskId, new_request_id
 from fabric.core.model import (
@@ -44,6 +45,7 @@ from fabric.core.model import (
     WaitCondition,
     WaitResult,
 )
+from fabric.wire import attach as wire
 from fabric.wire import convert, events, records, requests, scalars
 from fabric.wire.metadata import REQUEST_ID, Headers
 from fabric.wire.methods import METHODS
@@ -75,6 +77,8 @@ _KILL = METHODS["TaskService.KillTask"]
 _READ_BYTES = METHODS["PtyService.ReadBytes"]
 _TAIL = METHODS["PtyService.Tail"]
 _FOLLOW = METHODS["PtyService.Follow"]
+_WRITE = METHODS["PtyService.Write"]
+_ATTACH = METHODS["PtyService.Attach"]
 _INFO = METHODS["FabricService.GetServerInfo"]
 _NODES = METHODS["FabricService.ListNodes"]
 
@@ -245,12 +249,25 @@ class Calls:
         request = requests.bytes_message(session_id, offset, max_bytes, wait_s or None)
         return convert.bytes_of(await self.read_only(_READ_BYTES, request, wait_s))
 
-    async def tail(self, session_id: SessionId, consumer: str, lines: int | None) -> TailPage:
-        """Return new lines. Never repeated by itself: the server's cursor has moved."""
-        request = requests.tail_message(session_id, consumer, lines)
-        timeout_s = self._timeout_s
-        message = await self.link.unary(_TAIL, request, self.headers, timeout_s, repeat=False)
-        return convert.tail_of(message)
+    async def tail(
+        self,
+        session_id: SessionId,
+        consumer: str,
+        lines: int | None,
+        request_id: RequestId | None = None,
+    ) -> TailPage:
+        """Return new lines; a repeat of the consumer's last request id gives them again."""
+        request = requests.tail_message(session_id, consumer, lines, request_id or new_request_id())
+        return convert.tail_of(await self.ask(_TAIL, request))
+
+    async def write(self, session_id: SessionId, request: WriteRequest) -> WriteReceipt:
+        """Put input into the terminal."""
+        message = wire.write_message(session_id, request)
+        return wire.receipt_of(await self.ask(_WRITE, message))
+
+    def attach(self) -> Duplex:
+        """Begin an attach; its first message is still to be sent."""
+        return self.link.duplex(_ATTACH, self.headers)
 
     async def follow(self, session_id: SessionId, offset: int | None) -> AsyncIterator[BytesPage]:
         """Stream raw bytes; a gap shows as a page that starts later than the last one ended.

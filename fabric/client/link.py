@@ -8,8 +8,9 @@ resumed: the caller knows from which offset it wants to go on.
 """
 
 import asyncio
+import contextlib
 import random
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,12 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from fabric.core.errors import FabricError, InternalError, InvalidRequestError
+from fabric.core.errors import (
+    FabricError,
+    GatewayUnavailableError,
+    InternalError,
+    InvalidRequestError,
+)
 from fabric.wire.metadata import Headers
 from fabric.wire.methods import Method
 from fabric.wire.status import error_from
@@ -133,11 +139,20 @@ class Link:
         finally:
             call.cancel()
 
+    def duplex(self, method: Method, headers: Headers) -> "Duplex":
+        """Begin a stream in both directions."""
+        index = self._current
+        call = self._call(index, method)(metadata=headers)
+        return Duplex(method, call, lambda: self._move_from(index))
+
     def _call(self, index: int, method: Method) -> Any:
         call = self._calls.get((index, method.path))
         if call is None:
             channel = self._channel(index)
-            make = channel.unary_stream if method.server_streaming else channel.unary_unary
+            if method.client_streaming:
+                make: Any = channel.stream_stream
+            else:
+                make = channel.unary_stream if method.server_streaming else channel.unary_unary
             call = self._calls[index, method.path] = make(method.path)
         return call
 
@@ -164,6 +179,50 @@ class Link:
         self._calls.clear()
         for channel in channels:
             await channel.close(None)
+
+
+class Duplex:
+    """A stream in both directions; one reads, any number may write."""
+
+    def __init__(self, method: Method, call: Any, moved: Callable[[], None]) -> None:
+        self._method = method
+        self._call = call
+        self._moved = moved
+        self._writing = asyncio.Lock()
+
+    async def write(self, message: Any) -> None:
+        """Send a message. Raises: the error that ended the stream, GatewayUnavailableError."""
+        data = message.SerializeToString()
+        async with self._writing:
+            try:
+                await self._call.write(data)
+            except grpc.aio.AioRpcError as failure:
+                raise self._failed(failure) from None
+            except asyncio.InvalidStateError:
+                raise GatewayUnavailableError("the stream has ended") from None
+
+    async def read(self) -> Any:
+        """Return the next message, None at the end. Raises: the error that ended the stream."""
+        try:
+            raw = await self._call.read()
+        except grpc.aio.AioRpcError as failure:
+            raise self._failed(failure) from None
+        return None if raw is grpc.aio.EOF else self._method.response.FromString(raw)
+
+    async def finish(self) -> None:
+        """Say that nothing more is sent."""
+        async with self._writing:
+            with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
+                await self._call.done_writing()
+
+    def cancel(self) -> None:
+        """Break the stream off."""
+        self._call.cancel()
+
+    def _failed(self, failure: grpc.aio.AioRpcError) -> FabricError:
+        if failure.code() is grpc.StatusCode.UNAVAILABLE:
+            self._moved()
+        return _error_of(failure)
 
 
 def _error_of(failure: grpc.aio.AioRpcError) -> FabricError:

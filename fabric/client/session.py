@@ -3,7 +3,9 @@
 from collections.abc import AsyncIterator
 from typing import Protocol
 
+from fabric.client.attach import Attachment
 from fabric.client.calls import Calls
+from fabric.core.attach import AttachStart, WriteRequest
 from fabric.core.errors import InvalidRequestError
 from fabric.core.ids import RequestId, SessionId, TaskId, new_request_id
 from fabric.core.model import (
@@ -153,6 +155,37 @@ class Session:
     async def resize(self, rows: int, cols: int) -> SessionInfo:
         """Change the terminal's size."""
         return await self._calls.resize(self.id, rows, cols, new_request_id())
+
+    async def write(self, data: str | bytes, *, request_id: RequestId | None = None) -> int:
+        """Put input into the terminal beside sends, verbatim; return how many bytes it took."""
+        request = WriteRequest(request_id or new_request_id(), as_bytes(data))
+        return (await self._calls.write(self.id, request)).written_bytes
+
+    async def keys(self, *names: str, request_id: RequestId | None = None) -> None:
+        """Press keys (``Enter``, ``Ctrl-C``, ``Up``, ``F5``, …) as the program expects them."""
+        request = WriteRequest(request_id or new_request_id(), keys=names)
+        await self._calls.write(self.id, request)
+
+    async def eof(self, *, request_id: RequestId | None = None) -> None:
+        """Send the terminal's end-of-file character."""
+        await self._calls.write(self.id, WriteRequest(request_id or new_request_id(), eof=True))
+
+    def attach(
+        self,
+        *,
+        snapshot: bool = True,
+        offset: int | None = None,
+        rows: int | None = None,
+        cols: int | None = None,
+        window_bytes: int | None = None,
+    ) -> Attachment:
+        """Attach as a person would: the screen, the bytes from there, input beside sends.
+
+        Without ``snapshot`` the bytes follow from ``offset`` (None: from now on). ``rows``
+        and ``cols`` resize the terminal first.
+        """
+        start = AttachStart(offset, snapshot, rows, cols)
+        return Attachment(self._calls, self.id, start, window_bytes)
 
     async def tail(self, lines: int | None = None, consumer: str = "") -> TailPage:
         """Return the whole lines that are new to ``consumer``, the newest ``lines`` (None: 200)."""

@@ -53,6 +53,7 @@ class AttachKind(StrEnum):
     CHUNK = "chunk"
     GAP = "gap"
     RESIZED = "resized"
+    REFUSED = "refused"
     END = "end"
 
 
@@ -63,7 +64,8 @@ class AttachEvent:
     ``SNAPSHOT``: ``data`` repaints a terminal of ``rows`` x ``cols``; what follows begins at
     ``next_offset``. ``CHUNK``: the bytes from ``offset`` to ``next_offset``. ``GAP``: the
     bytes from ``offset`` to ``next_offset`` are missing. ``RESIZED``: the size is now
-    ``rows`` x ``cols``. ``END``: nothing follows; ``status`` says how the session ended.
+    ``rows`` x ``cols``. ``REFUSED``: input was not taken; ``detail`` says why and the attach
+    goes on. ``END``: nothing follows; ``status`` says how the session ended, when it did.
     """
 
     kind: AttachKind
@@ -74,3 +76,4 @@ class AttachEvent:
     cols: int = 0
     alternate: bool = False
     status: SessionStatus | None = None
+    detail: str = ""

@@ -308,6 +308,20 @@ class TaskSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PtySettings:
+    """The byte surface: the program type a command runs in, and how much a tail returns."""
+
+    backend_type: str = "shell"
+    tail_lines: int = 200
+
+    def __post_init__(self) -> None:
+        """Check ranges. Raises: SettingsError."""
+        faults = _positive("pty", self)
+        faults.check(bool(self.backend_type), "backend_type", self.backend_type, "must be named")
+        faults.raise_if_any()
+
+
+@dataclass(frozen=True, slots=True)
 class GatewaySettings:
     """The gRPC server of a node.
 
@@ -356,9 +370,16 @@ class GatewaySettings:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """The Ray cluster below: where it is, or how an embedded one is made."""
+    """The Ray cluster below: where it is, or how one is made.
+
+    With ``node_ip``, an address of this machine that the others reach, ``fabric up`` starts
+    a Ray node here: the head of a cluster of several machines (at ``port``, 0: any), or,
+    with ``address``, one that joins it.
+    """
 
     address: str = ""
+    node_ip: str = ""
+    port: int = 0
     namespace: str = "pty-fabric"
     host: str = ""
     state_dir: str = ""
@@ -368,7 +389,9 @@ class ClusterSettings:
 
     def __post_init__(self) -> None:
         """Check ranges. Raises: SettingsError."""
-        _positive("cluster", self).raise_if_any()
+        faults = _positive("cluster", self, "port")
+        faults.check(0 <= self.port < 65_536, "port", self.port, "must be 0 to 65535")
+        faults.raise_if_any()
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,6 +415,7 @@ class Settings:
     gateway: GatewaySettings = field(default_factory=GatewaySettings)
     registry: RegistrySettings = field(default_factory=RegistrySettings)
     tasks: TaskSettings = field(default_factory=TaskSettings)
+    pty: PtySettings = field(default_factory=PtySettings)
     node: NodeSettings = field(default_factory=NodeSettings)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
     cluster: ClusterSettings = field(default_factory=ClusterSettings)

@@ -15,7 +15,7 @@ from fabric.wire.server import ServerInfo, server_message
 
 CAPABILITIES = (
     "terminals", "tasks", "wait_for", "bytes", "tail", "follow", "snapshot", "resize", "events",
-    "cancel_call",
+    "cancel_call", "write", "attach",
 )  # fmt: skip
 
 
@@ -60,6 +60,8 @@ class FabricService:
             max_waits_per_owner=limits.max_waits_per_owner,
             max_sessions_per_owner=limits.max_sessions_per_owner,
             max_tasks_per_owner=limits.max_tasks_per_owner,
+            pty_backend_type=limits.pty.backend_type,
+            pty_tail_lines=limits.pty.tail_lines,
         )
 
     def routes(self) -> Routes:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from fabric.core.model import SandboxMode
 from fabric.core.policy import OwnerPolicies
 from fabric.core.policy import parse as parse_policies
-from fabric.core.settings import Settings, TaskSettings
+from fabric.core.settings import PtySettings, Settings, TaskSettings
 
 SHELL_TYPE = "shell"
 MODE_RANK = {
@@ -36,6 +36,7 @@ class Limits:
     types: tuple[str, ...] = (SHELL_TYPE,)
     tasks: TaskSettings = field(default_factory=TaskSettings)
     policies: OwnerPolicies = field(default_factory=OwnerPolicies)
+    pty: PtySettings = field(default_factory=PtySettings)
 
 
 def limits_of(settings: Settings) -> Limits:
@@ -61,4 +62,5 @@ def limits_of(settings: Settings) -> Limits:
         types=(SHELL_TYPE, *programs),
         tasks=settings.tasks,
         policies=parse_policies(settings.registry.policies),
+        pty=settings.pty,
     )

@@ -7,6 +7,7 @@ session channel; the rpc tests implement them in one process.
 from collections.abc import AsyncIterator
 from typing import Protocol
 
+from fabric.core.attach import AttachEvent, AttachStart, WriteReceipt, WriteRequest
 from fabric.core.ids import AgentId, HostName, Principal, RequestId, SessionId, TaskId
 from fabric.core.model import (
     BytesPage,
@@ -148,9 +149,26 @@ class SessionsPort(Protocol):
         ...
 
     async def tail(
-        self, caller: Caller, session_id: SessionId, consumer: str, lines: int
+        self,
+        caller: Caller,
+        session_id: SessionId,
+        consumer: str,
+        lines: int,
+        request_id: RequestId | None = None,
     ) -> TailPage:
-        """Return whole lines that are new to this consumer."""
+        """Return whole lines that are new to this consumer; the last request id repeats."""
+        ...
+
+    async def write(
+        self, caller: Caller, session_id: SessionId, request: WriteRequest
+    ) -> WriteReceipt:
+        """Put input into the terminal beside sends."""
+        ...
+
+    def attach(
+        self, caller: Caller, session_id: SessionId, start: AttachStart
+    ) -> AsyncIterator[AttachEvent]:
+        """Stream the screen and the bytes from there until the session ends."""
         ...
 
     async def read_bytes(

@@ -1,23 +1,26 @@
-"""PtyService: exact bytes by offset, new lines by consumer, and a stream."""
+"""PtyService: exact bytes by offset, new lines by consumer, streams, and input."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 from fabric.api.v1 import pty_service_pb2 as pb
 from fabric.core.errors import DrainingError
-from fabric.core.model import BytesPage
+from fabric.gateway.attach import Attachment
 from fabric.gateway.calls import Access, Call, Kind, Route, Routes
 from fabric.gateway.limits import Limits
+from fabric.gateway.pauses import with_pauses
 from fabric.gateway.ports import SessionsPort
+from fabric.gateway.terminals import refuse_large
+from fabric.wire import attach as wire
 from fabric.wire import convert, requests, scalars
 
-KEEP_ALIVE_S = 15.0
 MAX_CHUNK_BYTES = 1_048_576
 Write = Callable[[pb.FollowResponse], Awaitable[None]]
 
 
 class PtyService:
-    """Read what sessions print."""
+    """Read what sessions print, and type."""
 
     name = "PtyService"
 
@@ -31,6 +34,8 @@ class PtyService:
             "ReadBytes": Route(self.read_bytes, Access.DATA, Kind.WAIT),
             "Tail": Route(self.tail, Access.DATA, Kind.QUICK),
             "Follow": Route(self.follow, Access.DATA, Kind.WAIT),
+            "Write": Route(self.write, Access.DATA, Kind.WORK),
+            "Attach": Route(self.attach, Access.DATA, Kind.WAIT),
         }
 
     async def read_bytes(self, call: Call, message: pb.ReadBytesRequest) -> pb.ReadBytesResponse:
@@ -50,9 +55,27 @@ class PtyService:
 
     async def tail(self, call: Call, message: pb.TailRequest) -> pb.TailResponse:
         """Return the lines that are new to a consumer."""
-        session_id, consumer, lines = requests.tail_of(message)
-        page = await self._sessions.tail(call.caller, session_id, consumer, lines)
+        request = requests.tail_of(message)
+        page = await self._sessions.tail(
+            call.caller,
+            request.session_id,
+            request.consumer,
+            request.lines or self._limits.pty.tail_lines,
+            request.request_id,
+        )
         return convert.tail_message(page)
+
+    async def write(self, call: Call, message: pb.WriteRequest) -> pb.WriteResponse:
+        """Put input into the terminal."""
+        session_id, request = wire.write_of(message)
+        refuse_large(request.data, self._limits)
+        return wire.receipt_message(await self._sessions.write(call.caller, session_id, request))
+
+    async def attach(
+        self, call: Call, messages: AsyncIterator[pb.AttachRequest], write: Callable[[Any], Any]
+    ) -> None:
+        """Connect a reader that may also type."""
+        await Attachment(call, self._sessions, write).run(messages)
 
     async def follow(self, call: Call, message: pb.FollowRequest, write: Write) -> None:
         """Stream bytes until the session ends, or this gateway does."""
@@ -61,7 +84,7 @@ class PtyService:
         position = offset
         reason = scalars.SESSION_ENDED
         try:
-            async for page in _with_pauses(pages):
+            async for page in with_pauses(pages):
                 if page is None:
                     keep_alive = pb.FollowKeepAlive(next_offset=position or 0)
                     await write(pb.FollowResponse(keep_alive=keep_alive))
@@ -83,33 +106,3 @@ class PtyService:
             reason = scalars.DRAINING
         end = pb.FollowEnd(reason=reason, next_offset=position or 0)
         await write(pb.FollowResponse(end=end))
-
-
-async def _with_pauses(pages: AsyncIterator[BytesPage]) -> AsyncIterator[BytesPage | None]:
-    """Yield the pages, and None whenever none came for a while."""
-    pending: asyncio.Task[BytesPage] | None = None
-    try:
-        while True:
-            if pending is None:
-                pending = asyncio.ensure_future(_next(pages))
-            done, _ = await asyncio.wait({pending}, timeout=KEEP_ALIVE_S)
-            if not done:
-                yield None
-                continue
-            finished, pending = pending, None
-            try:
-                page = finished.result()
-            except StopAsyncIteration:
-                return
-            yield page
-    finally:
-        if pending is not None:
-            pending.cancel()
-            await asyncio.wait({pending})
-        close = getattr(pages, "aclose", None)
-        if close is not None:
-            await close()
-
-
-async def _next(pages: AsyncIterator[BytesPage]) -> BytesPage:
-    return await anext(pages)

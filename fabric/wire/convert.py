@@ -216,6 +216,7 @@ def send_message(value: SendResult) -> terminal_service_pb2.SendResponse:
         echo=value.echo,
         cwd=clean_or_none(value.cwd),
         elapsed=duration(value.elapsed_s),
+        other_input=value.other_input,
     )
 
 
@@ -237,6 +238,7 @@ def send_of(message: terminal_service_pb2.SendResponse) -> SendResult:
         echo=message.echo if message.HasField("echo") else None,
         cwd=message.cwd if message.HasField("cwd") else None,
         elapsed_s=seconds_of(message.elapsed),
+        other_input=message.other_input,
     )
 
 

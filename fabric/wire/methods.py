@@ -22,7 +22,7 @@ from fabric.api.v1 import (
 )
 
 API_MAJOR = 1
-API_MINOR = 0
+API_MINOR = 1
 PACKAGE = "fabric.api.v1"
 
 

@@ -31,7 +31,6 @@ from fabric.wire.scalars import duration
 
 DEFAULT_COUNT = 500
 DEFAULT_BYTES = 65_536
-DEFAULT_TAIL_LINES = 200
 MAX_CONSUMER_CHARS = 128
 
 
@@ -264,23 +263,43 @@ def bytes_message(
     )
 
 
-def tail_of(message: pty_service_pb2.TailRequest) -> tuple[SessionId, str, int]:
-    """Convert a request for new lines: session, consumer, lines. Raises: InvalidRequestError."""
+class TailRequest(NamedTuple):
+    """A request for new lines; ``lines`` is None for the server's default."""
+
+    session_id: SessionId
+    consumer: str
+    lines: int | None
+    request_id: RequestId | None
+
+
+def tail_of(message: pty_service_pb2.TailRequest) -> TailRequest:
+    """Convert a request for new lines. Raises: InvalidRequestError."""
     session_id = parse_session_id(message.session_id)
     if len(message.consumer) > MAX_CONSUMER_CHARS:
         raise InvalidRequestError(
             f"consumer must be at most {MAX_CONSUMER_CHARS} characters", field="consumer"
         )
-    return session_id, message.consumer, fields.checked_count(message, "lines", DEFAULT_TAIL_LINES)
+    return TailRequest(
+        session_id,
+        message.consumer,
+        fields.checked_count(message, "lines", 1) if message.HasField("lines") else None,
+        parse_request_id(message.request_id) if message.HasField("request_id") else None,
+    )
 
 
 @fields.built
 def tail_message(
-    session_id: SessionId, consumer: str, lines: int | None
+    session_id: SessionId,
+    consumer: str,
+    lines: int | None,
+    request_id: RequestId | None = None,
 ) -> pty_service_pb2.TailRequest:
     """Convert a request for new lines. Raises: InvalidRequestError."""
     return pty_service_pb2.TailRequest(
-        session_id=session_id, consumer=consumer, lines=fields.fitting(lines, "lines", 32)
+        session_id=session_id,
+        consumer=consumer,
+        lines=fields.fitting(lines, "lines", 32),
+        request_id=request_id,
     )
 
 

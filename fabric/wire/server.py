@@ -32,6 +32,8 @@ class ServerInfo:
     max_waits_per_owner: int = 0
     max_sessions_per_owner: int = 0
     max_tasks_per_owner: int = 0
+    pty_backend_type: str = "shell"
+    pty_tail_lines: int = 200
 
 
 def server_message(value: ServerInfo) -> pb.GetServerInfoResponse:
@@ -52,6 +54,8 @@ def server_message(value: ServerInfo) -> pb.GetServerInfoResponse:
             max_waits_per_owner=value.max_waits_per_owner,
             max_sessions_per_owner=value.max_sessions_per_owner,
             max_tasks_per_owner=value.max_tasks_per_owner,
+            pty_backend_type=value.pty_backend_type,
+            pty_tail_lines=value.pty_tail_lines,
         ),
         host=value.host,
         principal=value.principal,
@@ -84,4 +88,6 @@ def server_of(message: pb.GetServerInfoResponse) -> ServerInfo:
         max_waits_per_owner=limits.max_waits_per_owner,
         max_sessions_per_owner=limits.max_sessions_per_owner,
         max_tasks_per_owner=limits.max_tasks_per_owner,
+        pty_backend_type=limits.pty_backend_type or "shell",
+        pty_tail_lines=limits.pty_tail_lines or 200,
     )

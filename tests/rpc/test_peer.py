@@ -4,6 +4,7 @@ import pytest
 
 from fabric.api.v1 import terminal_service_pb2
 from fabric.client.peer import PeerSessions
+from fabric.core.attach import AttachStart, WriteRequest
 from fabric.core.errors import (
     ForeignSessionError,
     InvalidRequestError,
@@ -48,6 +49,11 @@ async def test_every_verb_of_a_session_is_forwarded(peer, client, caller, fabric
     stream = peer.follow(caller, shell.id, 0)
     assert b"far" in (await anext(stream)).data
     await stream.aclose()
+    receipt = await peer.write(caller, shell.id, WriteRequest(new_request_id(), b"typed"))
+    assert receipt.written_bytes == 5
+    attached = peer.attach(caller, shell.id, AttachStart(rows=5, cols=6))
+    assert (await anext(attached)).data == b"shown"
+    await attached.aclose()
     task = await peer.start_task(
         caller, shell.id, SendRequest(new_request_id(), b"sleep 1000", background=True)
     )

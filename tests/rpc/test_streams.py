@@ -67,7 +67,7 @@ async def test_a_drain_ends_a_keep_alive_with_a_reason(raw, gateway):
 
 
 async def test_a_quiet_stream_says_that_it_lives(raw, monkeypatch):
-    monkeypatch.setattr("fabric.gateway.ptys.KEEP_ALIVE_S", 0.02)
+    monkeypatch.setattr("fabric.gateway.pauses.KEEP_ALIVE_S", 0.02)
     session_id = await raw.open()
     call = raw.start("PtyService.Follow", pty_service_pb2.FollowRequest(session_id=session_id))
     kinds = [(await call.read()).WhichOneof("event") for _ in range(2)]

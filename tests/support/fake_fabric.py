@@ -10,6 +10,13 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fabric.core.attach import (
+    AttachEvent,
+    AttachKind,
+    AttachStart,
+    WriteReceipt,
+    WriteRequest,
+)
 from fabric.core.clock import Clock, SystemClock
 from fabric.core.context import from_peer
 from fabric.core.errors import (
@@ -395,9 +402,41 @@ class FakeFabric:
         return self._info(session)
 
     async def tail(
-        self, caller: Caller, session_id: SessionId, consumer: str, lines: int
+        self,
+        caller: Caller,
+        session_id: SessionId,
+        consumer: str,
+        lines: int,
+        request_id: RequestId | None = None,
     ) -> TailPage:
         return self._session(caller, session_id).terminal.tail(consumer, lines)
+
+    async def write(
+        self, caller: Caller, session_id: SessionId, request: WriteRequest
+    ) -> WriteReceipt:
+        terminal = self._session(caller, session_id).terminal
+        offset = terminal.end
+        if request.keys:
+            raise InvalidRequestError(f"no key is named {request.keys[0]!r}")
+        terminal.print(request.data.decode())
+        return WriteReceipt(len(request.data), offset)
+
+    async def attach(
+        self, caller: Caller, session_id: SessionId, start: AttachStart
+    ) -> AsyncIterator[AttachEvent]:
+        terminal = self._session(caller, session_id).terminal
+        offset = terminal.end if start.offset is None else start.offset
+        if start.snapshot:
+            rows, cols = start.rows or terminal.rows, start.cols or terminal.cols
+            yield AttachEvent(AttachKind.SNAPSHOT, offset, offset, b"shown", rows, cols)
+        async for page in self.follow(caller, session_id, offset):
+            if page.offset > offset:
+                yield AttachEvent(AttachKind.GAP, offset, page.offset)
+            offset = page.next_offset
+            if page.data:
+                yield AttachEvent(AttachKind.CHUNK, page.offset, offset, page.data)
+            if page.ended:
+                yield AttachEvent(AttachKind.END, offset, offset, status=terminal.status)
 
     async def read_bytes(
         self, caller: Caller, session_id: SessionId, offset: int, max_bytes: int, wait_s: float

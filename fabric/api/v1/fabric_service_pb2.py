@@ -26,7 +26,7 @@ from fabric.api.v1 import types_pb2 as fabric_dot_api_dot_v1_dot_types__pb2
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"fabric/api/v1/fabric_service.proto\x12\rfabric.api.v1\x1a\x19\x66\x61\x62ric/api/v1/types.proto\x1a\x1egoogle/protobuf/duration.proto\".\n\x14GetServerInfoRequest\x12\x16\n\x0e\x63lient_version\x18\x01 \x01(\t\"\xfb\x01\n\x15GetServerInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x11\n\tapi_major\x18\x02 \x01(\x05\x12\x11\n\tapi_minor\x18\x03 \x01(\x05\x12\x14\n\x0c\x63\x61pabilities\x18\x04 \x03(\t\x12%\n\x06limits\x18\x05 \x01(\x0b\x32\x15.fabric.api.v1.Limits\x12\x0c\n\x04host\x18\x06 \x01(\t\x12\x11\n\tprincipal\x18\x07 \x01(\t\x12,\n\x08max_mode\x18\x08 \x01(\x0e\x32\x1a.fabric.api.v1.SandboxMode\x12\x10\n\x08\x64raining\x18\t \x01(\x08\x12\r\n\x05types\x18\n \x03(\t\"\xed\x02\n\x06Limits\x12\x19\n\x11max_message_bytes\x18\x01 \x01(\x03\x12\x16\n\x0emax_send_bytes\x18\x02 \x01(\x03\x12\x18\n\x10max_result_bytes\x18\x03 \x01(\x03\x12+\n\x08max_wait\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12/\n\x0csend_timeout\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12(\n\x05lease\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x34\n\x11request_retention\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x1b\n\x13max_waits_per_owner\x18\x08 \x01(\x05\x12\x1e\n\x16max_sessions_per_owner\x18\t \x01(\x05\x12\x1b\n\x13max_tasks_per_owner\x18\n \x01(\x05\"\x12\n\x10ListNodesRequest\"<\n\x11ListNodesResponse\x12\'\n\x05nodes\x18\x01 \x03(\x0b\x32\x18.fabric.api.v1.NodeState\"\x83\x02\n\tNodeState\x12\x0c\n\x04host\x18\x01 \x01(\t\x12\r\n\x05\x61live\x18\x02 \x01(\x08\x12\n\n\x02os\x18\x03 \x01(\t\x12\x0c\n\x04\x61rch\x18\x04 \x01(\t\x12\x15\n\rsandbox_kinds\x18\x05 \x03(\t\x12\x10\n\x08sessions\x18\x06 \x01(\x05\x12\x14\n\x0cmax_sessions\x18\x07 \x01(\x05\x12\x0c\n\x04warm\x18\x08 \x01(\x05\x12\x11\n\tptys_free\x18\t \x01(\x03\x12\x19\n\x11memory_free_bytes\x18\n \x01(\x03\x12\x10\n\x08\x66\x64s_free\x18\x0b \x01(\x03\x12\x10\n\x08\x64raining\x18\x0c \x01(\x08\x12\x14\n\x07gateway\x18\r \x01(\tH\x00\x88\x01\x01\x42\n\n\x08_gateway2\xbb\x01\n\rFabricService\x12Z\n\rGetServerInfo\x12#.fabric.api.v1.GetServerInfoRequest\x1a$.fabric.api.v1.GetServerInfoResponse\x12N\n\tListNodes\x12\x1f.fabric.api.v1.ListNodesRequest\x1a .fabric.api.v1.ListNodesResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"fabric/api/v1/fabric_service.proto\x12\rfabric.api.v1\x1a\x19\x66\x61\x62ric/api/v1/types.proto\x1a\x1egoogle/protobuf/duration.proto\".\n\x14GetServerInfoRequest\x12\x16\n\x0e\x63lient_version\x18\x01 \x01(\t\"\xfb\x01\n\x15GetServerInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x11\n\tapi_major\x18\x02 \x01(\x05\x12\x11\n\tapi_minor\x18\x03 \x01(\x05\x12\x14\n\x0c\x63\x61pabilities\x18\x04 \x03(\t\x12%\n\x06limits\x18\x05 \x01(\x0b\x32\x15.fabric.api.v1.Limits\x12\x0c\n\x04host\x18\x06 \x01(\t\x12\x11\n\tprincipal\x18\x07 \x01(\t\x12,\n\x08max_mode\x18\x08 \x01(\x0e\x32\x1a.fabric.api.v1.SandboxMode\x12\x10\n\x08\x64raining\x18\t \x01(\x08\x12\r\n\x05types\x18\n \x03(\t\"\x9f\x03\n\x06Limits\x12\x19\n\x11max_message_bytes\x18\x01 \x01(\x03\x12\x16\n\x0emax_send_bytes\x18\x02 \x01(\x03\x12\x18\n\x10max_result_bytes\x18\x03 \x01(\x03\x12+\n\x08max_wait\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12/\n\x0csend_timeout\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12(\n\x05lease\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x34\n\x11request_retention\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x1b\n\x13max_waits_per_owner\x18\x08 \x01(\x05\x12\x1e\n\x16max_sessions_per_owner\x18\t \x01(\x05\x12\x1b\n\x13max_tasks_per_owner\x18\n \x01(\x05\x12\x18\n\x10pty_backend_type\x18\x0b \x01(\t\x12\x16\n\x0epty_tail_lines\x18\x0c \x01(\x05\"\x12\n\x10ListNodesRequest\"<\n\x11ListNodesResponse\x12\'\n\x05nodes\x18\x01 \x03(\x0b\x32\x18.fabric.api.v1.NodeState\"\x83\x02\n\tNodeState\x12\x0c\n\x04host\x18\x01 \x01(\t\x12\r\n\x05\x61live\x18\x02 \x01(\x08\x12\n\n\x02os\x18\x03 \x01(\t\x12\x0c\n\x04\x61rch\x18\x04 \x01(\t\x12\x15\n\rsandbox_kinds\x18\x05 \x03(\t\x12\x10\n\x08sessions\x18\x06 \x01(\x05\x12\x14\n\x0cmax_sessions\x18\x07 \x01(\x05\x12\x0c\n\x04warm\x18\x08 \x01(\x05\x12\x11\n\tptys_free\x18\t \x01(\x03\x12\x19\n\x11memory_free_bytes\x18\n \x01(\x03\x12\x10\n\x08\x66\x64s_free\x18\x0b \x01(\x03\x12\x10\n\x08\x64raining\x18\x0c \x01(\x08\x12\x14\n\x07gateway\x18\r \x01(\tH\x00\x88\x01\x01\x42\n\n\x08_gateway2\xbb\x01\n\rFabricService\x12Z\n\rGetServerInfo\x12#.fabric.api.v1.GetServerInfoRequest\x1a$.fabric.api.v1.GetServerInfoResponse\x12N\n\tListNodes\x12\x1f.fabric.api.v1.ListNodesRequest\x1a .fabric.api.v1.ListNodesResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,13 +38,13 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETSERVERINFORESPONSE']._serialized_start=161
   _globals['_GETSERVERINFORESPONSE']._serialized_end=412
   _globals['_LIMITS']._serialized_start=415
-  _globals['_LIMITS']._serialized_end=780
-  _globals['_LISTNODESREQUEST']._serialized_start=782
-  _globals['_LISTNODESREQUEST']._serialized_end=800
-  _globals['_LISTNODESRESPONSE']._serialized_start=802
-  _globals['_LISTNODESRESPONSE']._serialized_end=862
-  _globals['_NODESTATE']._serialized_start=865
-  _globals['_NODESTATE']._serialized_end=1124
-  _globals['_FABRICSERVICE']._serialized_start=1127
-  _globals['_FABRICSERVICE']._serialized_end=1314
+  _globals['_LIMITS']._serialized_end=830
+  _globals['_LISTNODESREQUEST']._serialized_start=832
+  _globals['_LISTNODESREQUEST']._serialized_end=850
+  _globals['_LISTNODESRESPONSE']._serialized_start=852
+  _globals['_LISTNODESRESPONSE']._serialized_end=912
+  _globals['_NODESTATE']._serialized_start=915
+  _globals['_NODESTATE']._serialized_end=1174
+  _globals['_FABRICSERVICE']._serialized_start=1177
+  _globals['_FABRICSERVICE']._serialized_end=1364
 # @@protoc_insertion_point(module_scope)

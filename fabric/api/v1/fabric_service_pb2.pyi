@@ -41,7 +41,7 @@ class GetServerInfoResponse(_message.Message):
     def __init__(self, version: _Optional[str] = ..., api_major: _Optional[int] = ..., api_minor: _Optional[int] = ..., capabilities: _Optional[_Iterable[str]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., host: _Optional[str] = ..., principal: _Optional[str] = ..., max_mode: _Optional[_Union[_types_pb2.SandboxMode, str]] = ..., draining: _Optional[bool] = ..., types: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Limits(_message.Message):
-    __slots__ = ("max_message_bytes", "max_send_bytes", "max_result_bytes", "max_wait", "send_timeout", "lease", "request_retention", "max_waits_per_owner", "max_sessions_per_owner", "max_tasks_per_owner")
+    __slots__ = ("max_message_bytes", "max_send_bytes", "max_result_bytes", "max_wait", "send_timeout", "lease", "request_retention", "max_waits_per_owner", "max_sessions_per_owner", "max_tasks_per_owner", "pty_backend_type", "pty_tail_lines")
     MAX_MESSAGE_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_SEND_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_RESULT_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -52,6 +52,8 @@ class Limits(_message.Message):
     MAX_WAITS_PER_OWNER_FIELD_NUMBER: _ClassVar[int]
     MAX_SESSIONS_PER_OWNER_FIELD_NUMBER: _ClassVar[int]
     MAX_TASKS_PER_OWNER_FIELD_NUMBER: _ClassVar[int]
+    PTY_BACKEND_TYPE_FIELD_NUMBER: _ClassVar[int]
+    PTY_TAIL_LINES_FIELD_NUMBER: _ClassVar[int]
     max_message_bytes: int
     max_send_bytes: int
     max_result_bytes: int
@@ -62,7 +64,9 @@ class Limits(_message.Message):
     max_waits_per_owner: int
     max_sessions_per_owner: int
     max_tasks_per_owner: int
-    def __init__(self, max_message_bytes: _Optional[int] = ..., max_send_bytes: _Optional[int] = ..., max_result_bytes: _Optional[int] = ..., max_wait: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., send_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., request_retention: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_waits_per_owner: _Optional[int] = ..., max_sessions_per_owner: _Optional[int] = ..., max_tasks_per_owner: _Optional[int] = ...) -> None: ...
+    pty_backend_type: str
+    pty_tail_lines: int
+    def __init__(self, max_message_bytes: _Optional[int] = ..., max_send_bytes: _Optional[int] = ..., max_result_bytes: _Optional[int] = ..., max_wait: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., send_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., request_retention: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_waits_per_owner: _Optional[int] = ..., max_sessions_per_owner: _Optional[int] = ..., max_tasks_per_owner: _Optional[int] = ..., pty_backend_type: _Optional[str] = ..., pty_tail_lines: _Optional[int] = ...) -> None: ...
 
 class ListNodesRequest(_message.Message):
     __slots__ = ()

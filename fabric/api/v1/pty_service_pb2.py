@@ -22,38 +22,65 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from fabric.api.v1 import types_pb2 as fabric_dot_api_dot_v1_dot_types__pb2
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1f\x66\x61\x62ric/api/v1/pty_service.proto\x12\rfabric.api.v1\x1a\x1egoogle/protobuf/duration.proto\"\x85\x01\n\x10ReadBytesRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x03\x12\x16\n\tmax_bytes\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\'\n\x04wait\x18\x04 \x01(\x0b\x32\x19.google.protobuf.DurationB\x0c\n\n_max_bytes\"l\n\x11ReadBytesResponse\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x13\n\x0bnext_offset\x18\x03 \x01(\x03\x12\x15\n\roldest_offset\x18\x04 \x01(\x03\x12\r\n\x05\x65nded\x18\x05 \x01(\x08\"Q\n\x0bTailRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08\x63onsumer\x18\x02 \x01(\t\x12\x12\n\x05lines\x18\x03 \x01(\x05H\x00\x88\x01\x01\x42\x08\n\x06_lines\"Q\n\x0cTailResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05lines\x18\x02 \x01(\x05\x12\x11\n\ttruncated\x18\x03 \x01(\x08\x12\x11\n\tnext_line\x18\x04 \x01(\x03\"C\n\rFollowRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x13\n\x06offset\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\t\n\x07_offset\"\xce\x01\n\x0e\x46ollowResponse\x12+\n\x05\x63hunk\x18\x01 \x01(\x0b\x32\x1a.fabric.api.v1.FollowChunkH\x00\x12\'\n\x03gap\x18\x02 \x01(\x0b\x32\x18.fabric.api.v1.FollowGapH\x00\x12\x34\n\nkeep_alive\x18\x03 \x01(\x0b\x32\x1e.fabric.api.v1.FollowKeepAliveH\x00\x12\'\n\x03\x65nd\x18\x04 \x01(\x0b\x32\x18.fabric.api.v1.FollowEndH\x00\x42\x07\n\x05\x65vent\"+\n\x0b\x46ollowChunk\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"0\n\tFollowGap\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x13\n\x0bnext_offset\x18\x02 \x01(\x03\"&\n\x0f\x46ollowKeepAlive\x12\x13\n\x0bnext_offset\x18\x01 \x01(\x03\"P\n\tFollowEnd\x12.\n\x06reason\x18\x01 \x01(\x0e\x32\x1e.fabric.api.v1.FollowEndReason\x12\x13\n\x0bnext_offset\x18\x02 \x01(\x03*y\n\x0f\x46ollowEndReason\x12!\n\x1d\x46OLLOW_END_REASON_UNSPECIFIED\x10\x00\x12#\n\x1f\x46OLLOW_END_REASON_SESSION_ENDED\x10\x01\x12\x1e\n\x1a\x46OLLOW_END_REASON_DRAINING\x10\x02\x32\xe6\x01\n\nPtyService\x12N\n\tReadBytes\x12\x1f.fabric.api.v1.ReadBytesRequest\x1a .fabric.api.v1.ReadBytesResponse\x12?\n\x04Tail\x12\x1a.fabric.api.v1.TailRequest\x1a\x1b.fabric.api.v1.TailResponse\x12G\n\x06\x46ollow\x12\x1c.fabric.api.v1.FollowRequest\x1a\x1d.fabric.api.v1.FollowResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1f\x66\x61\x62ric/api/v1/pty_service.proto\x12\rfabric.api.v1\x1a\x19\x66\x61\x62ric/api/v1/types.proto\x1a\x1egoogle/protobuf/duration.proto\"\x85\x01\n\x10ReadBytesRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x03\x12\x16\n\tmax_bytes\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\'\n\x04wait\x18\x04 \x01(\x0b\x32\x19.google.protobuf.DurationB\x0c\n\n_max_bytes\"l\n\x11ReadBytesResponse\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x13\n\x0bnext_offset\x18\x03 \x01(\x03\x12\x15\n\roldest_offset\x18\x04 \x01(\x03\x12\r\n\x05\x65nded\x18\x05 \x01(\x08\"y\n\x0bTailRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08\x63onsumer\x18\x02 \x01(\t\x12\x12\n\x05lines\x18\x03 \x01(\x05H\x00\x88\x01\x01\x12\x17\n\nrequest_id\x18\x04 \x01(\tH\x01\x88\x01\x01\x42\x08\n\x06_linesB\r\n\x0b_request_id\"Q\n\x0cTailResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05lines\x18\x02 \x01(\x05\x12\x11\n\ttruncated\x18\x03 \x01(\x08\x12\x11\n\tnext_line\x18\x04 \x01(\x03\"C\n\rFollowRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x13\n\x06offset\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\t\n\x07_offset\"\xce\x01\n\x0e\x46ollowResponse\x12+\n\x05\x63hunk\x18\x01 \x01(\x0b\x32\x1a.fabric.api.v1.FollowChunkH\x00\x12\'\n\x03gap\x18\x02 \x01(\x0b\x32\x18.fabric.api.v1.FollowGapH\x00\x12\x34\n\nkeep_alive\x18\x03 \x01(\x0b\x32\x1e.fabric.api.v1.FollowKeepAliveH\x00\x12\'\n\x03\x65nd\x18\x04 \x01(\x0b\x32\x18.fabric.api.v1.FollowEndH\x00\x42\x07\n\x05\x65vent\"+\n\x0b\x46ollowChunk\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"0\n\tFollowGap\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x13\n\x0bnext_offset\x18\x02 \x01(\x03\"&\n\x0f\x46ollowKeepAlive\x12\x13\n\x0bnext_offset\x18\x01 \x01(\x03\"P\n\tFollowEnd\x12.\n\x06reason\x18\x01 \x01(\x0e\x32\x1e.fabric.api.v1.FollowEndReason\x12\x13\n\x0bnext_offset\x18\x02 \x01(\x03\"T\n\x05Input\x12\x0e\n\x04\x64\x61ta\x18\x01 \x01(\x0cH\x00\x12#\n\x04keys\x18\x02 \x01(\x0b\x32\x13.fabric.api.v1.KeysH\x00\x12\r\n\x03\x65of\x18\x03 \x01(\x08H\x00\x42\x07\n\x05input\"\x15\n\x04Keys\x12\r\n\x05names\x18\x01 \x03(\t\"[\n\x0cWriteRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12#\n\x05input\x18\x03 \x01(\x0b\x32\x14.fabric.api.v1.Input\"6\n\rWriteResponse\x12\x15\n\rwritten_bytes\x18\x01 \x01(\x03\x12\x0e\n\x06offset\x18\x02 \x01(\x03\"\xc4\x01\n\rAttachRequest\x12+\n\x05start\x18\x01 \x01(\x0b\x32\x1a.fabric.api.v1.AttachStartH\x00\x12%\n\x05input\x18\x02 \x01(\x0b\x32\x14.fabric.api.v1.InputH\x00\x12+\n\x06resize\x18\x03 \x01(\x0b\x32\x19.fabric.api.v1.AttachSizeH\x00\x12\'\n\x03\x61\x63k\x18\x04 \x01(\x0b\x32\x18.fabric.api.v1.AttachAckH\x00\x42\t\n\x07request\"\xa8\x01\n\x0b\x41ttachStart\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08snapshot\x18\x02 \x01(\x08\x12\x13\n\x06offset\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\'\n\x04size\x18\x04 \x01(\x0b\x32\x19.fabric.api.v1.AttachSize\x12\x19\n\x0cwindow_bytes\x18\x05 \x01(\x03H\x01\x88\x01\x01\x42\t\n\x07_offsetB\x0f\n\r_window_bytes\"(\n\nAttachSize\x12\x0c\n\x04rows\x18\x01 \x01(\x05\x12\x0c\n\x04\x63ols\x18\x02 \x01(\x05\" \n\tAttachAck\x12\x13\n\x0bnext_offset\x18\x01 \x01(\x03\"\xe3\x02\n\x0e\x41ttachResponse\x12\x31\n\x08snapshot\x18\x01 \x01(\x0b\x32\x1d.fabric.api.v1.AttachSnapshotH\x00\x12+\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x1a.fabric.api.v1.FollowChunkH\x00\x12\'\n\x03gap\x18\x03 \x01(\x0b\x32\x18.fabric.api.v1.FollowGapH\x00\x12\x34\n\nkeep_alive\x18\x04 \x01(\x0b\x32\x1e.fabric.api.v1.FollowKeepAliveH\x00\x12/\n\x07resized\x18\x05 \x01(\x0b\x32\x1c.fabric.api.v1.AttachResizedH\x00\x12/\n\x07refused\x18\x06 \x01(\x0b\x32\x1c.fabric.api.v1.AttachRefusedH\x00\x12\'\n\x03\x65nd\x18\x07 \x01(\x0b\x32\x18.fabric.api.v1.AttachEndH\x00\x42\x07\n\x05\x65vent\"o\n\x0e\x41ttachSnapshot\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x13\n\x0bnext_offset\x18\x02 \x01(\x03\x12\'\n\x04size\x18\x03 \x01(\x0b\x32\x19.fabric.api.v1.AttachSize\x12\x11\n\talternate\x18\x04 \x01(\x08\"M\n\rAttachResized\x12\'\n\x04size\x18\x01 \x01(\x0b\x32\x19.fabric.api.v1.AttachSize\x12\x13\n\x0bnext_offset\x18\x02 \x01(\x03\"0\n\rAttachRefused\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\"~\n\tAttachEnd\x12.\n\x06reason\x18\x01 \x01(\x0e\x32\x1e.fabric.api.v1.FollowEndReason\x12\x13\n\x0bnext_offset\x18\x02 \x01(\x03\x12,\n\x06status\x18\x03 \x01(\x0b\x32\x1c.fabric.api.v1.SessionStatus*\x99\x01\n\x0f\x46ollowEndReason\x12!\n\x1d\x46OLLOW_END_REASON_UNSPECIFIED\x10\x00\x12#\n\x1f\x46OLLOW_END_REASON_SESSION_ENDED\x10\x01\x12\x1e\n\x1a\x46OLLOW_END_REASON_DRAINING\x10\x02\x12\x1e\n\x1a\x46OLLOW_END_REASON_DETACHED\x10\x03\x32\xf5\x02\n\nPtyService\x12N\n\tReadBytes\x12\x1f.fabric.api.v1.ReadBytesRequest\x1a .fabric.api.v1.ReadBytesResponse\x12?\n\x04Tail\x12\x1a.fabric.api.v1.TailRequest\x1a\x1b.fabric.api.v1.TailResponse\x12G\n\x06\x46ollow\x12\x1c.fabric.api.v1.FollowRequest\x1a\x1d.fabric.api.v1.FollowResponse0\x01\x12\x42\n\x05Write\x12\x1b.fabric.api.v1.WriteRequest\x1a\x1c.fabric.api.v1.WriteResponse\x12I\n\x06\x41ttach\x12\x1c.fabric.api.v1.AttachRequest\x1a\x1d.fabric.api.v1.AttachResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'fabric.api.v1.pty_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_FOLLOWENDREASON']._serialized_start=989
-  _globals['_FOLLOWENDREASON']._serialized_end=1110
-  _globals['_READBYTESREQUEST']._serialized_start=83
-  _globals['_READBYTESREQUEST']._serialized_end=216
-  _globals['_READBYTESRESPONSE']._serialized_start=218
-  _globals['_READBYTESRESPONSE']._serialized_end=326
-  _globals['_TAILREQUEST']._serialized_start=328
-  _globals['_TAILREQUEST']._serialized_end=409
-  _globals['_TAILRESPONSE']._serialized_start=411
-  _globals['_TAILRESPONSE']._serialized_end=492
-  _globals['_FOLLOWREQUEST']._serialized_start=494
-  _globals['_FOLLOWREQUEST']._serialized_end=561
-  _globals['_FOLLOWRESPONSE']._serialized_start=564
-  _globals['_FOLLOWRESPONSE']._serialized_end=770
-  _globals['_FOLLOWCHUNK']._serialized_start=772
-  _globals['_FOLLOWCHUNK']._serialized_end=815
-  _globals['_FOLLOWGAP']._serialized_start=817
-  _globals['_FOLLOWGAP']._serialized_end=865
-  _globals['_FOLLOWKEEPALIVE']._serialized_start=867
-  _globals['_FOLLOWKEEPALIVE']._serialized_end=905
-  _globals['_FOLLOWEND']._serialized_start=907
-  _globals['_FOLLOWEND']._serialized_end=987
-  _globals['_PTYSERVICE']._serialized_start=1113
-  _globals['_PTYSERVICE']._serialized_end=1343
+  _globals['_FOLLOWENDREASON']._serialized_start=2489
+  _globals['_FOLLOWENDREASON']._serialized_end=2642
+  _globals['_READBYTESREQUEST']._serialized_start=110
+  _globals['_READBYTESREQUEST']._serialized_end=243
+  _globals['_READBYTESRESPONSE']._serialized_start=245
+  _globals['_READBYTESRESPONSE']._serialized_end=353
+  _globals['_TAILREQUEST']._serialized_start=355
+  _globals['_TAILREQUEST']._serialized_end=476
+  _globals['_TAILRESPONSE']._serialized_start=478
+  _globals['_TAILRESPONSE']._serialized_end=559
+  _globals['_FOLLOWREQUEST']._serialized_start=561
+  _globals['_FOLLOWREQUEST']._serialized_end=628
+  _globals['_FOLLOWRESPONSE']._serialized_start=631
+  _globals['_FOLLOWRESPONSE']._serialized_end=837
+  _globals['_FOLLOWCHUNK']._serialized_start=839
+  _globals['_FOLLOWCHUNK']._serialized_end=882
+  _globals['_FOLLOWGAP']._serialized_start=884
+  _globals['_FOLLOWGAP']._serialized_end=932
+  _globals['_FOLLOWKEEPALIVE']._serialized_start=934
+  _globals['_FOLLOWKEEPALIVE']._serialized_end=972
+  _globals['_FOLLOWEND']._serialized_start=974
+  _globals['_FOLLOWEND']._serialized_end=1054
+  _globals['_INPUT']._serialized_start=1056
+  _globals['_INPUT']._serialized_end=1140
+  _globals['_KEYS']._serialized_start=1142
+  _globals['_KEYS']._serialized_end=1163
+  _globals['_WRITEREQUEST']._serialized_start=1165
+  _globals['_WRITEREQUEST']._serialized_end=1256
+  _globals['_WRITERESPONSE']._serialized_start=1258
+  _globals['_WRITERESPONSE']._serialized_end=1312
+  _globals['_ATTACHREQUEST']._serialized_start=1315
+  _globals['_ATTACHREQUEST']._serialized_end=1511
+  _globals['_ATTACHSTART']._serialized_start=1514
+  _globals['_ATTACHSTART']._serialized_end=1682
+  _globals['_ATTACHSIZE']._serialized_start=1684
+  _globals['_ATTACHSIZE']._serialized_end=1724
+  _globals['_ATTACHACK']._serialized_start=1726
+  _globals['_ATTACHACK']._serialized_end=1758
+  _globals['_ATTACHRESPONSE']._serialized_start=1761
+  _globals['_ATTACHRESPONSE']._serialized_end=2116
+  _globals['_ATTACHSNAPSHOT']._serialized_start=2118
+  _globals['_ATTACHSNAPSHOT']._serialized_end=2229
+  _globals['_ATTACHRESIZED']._serialized_start=2231
+  _globals['_ATTACHRESIZED']._serialized_end=2308
+  _globals['_ATTACHREFUSED']._serialized_start=2310
+  _globals['_ATTACHREFUSED']._serialized_end=2358
+  _globals['_ATTACHEND']._serialized_start=2360
+  _globals['_ATTACHEND']._serialized_end=2486
+  _globals['_PTYSERVICE']._serialized_start=2645
+  _globals['_PTYSERVICE']._serialized_end=3018
 # @@protoc_insertion_point(module_scope)

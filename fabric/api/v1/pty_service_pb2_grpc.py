@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class PtyServiceStub:
-    """PtyService reads what the sessions of the owner in the header print, byte by byte.
-    An offset counts the bytes printed since the session was opened.
+    """PtyService reads what the sessions of the owner in the header print, byte by byte, and
+    writes to them beside sends. An offset counts the bytes printed since the session was opened.
     """
 
     def __init__(self, channel):
@@ -51,11 +51,21 @@ class PtyServiceStub:
                 request_serializer=fabric_dot_api_dot_v1_dot_pty__service__pb2.FollowRequest.SerializeToString,
                 response_deserializer=fabric_dot_api_dot_v1_dot_pty__service__pb2.FollowResponse.FromString,
                 _registered_method=True)
+        self.Write = channel.unary_unary(
+                '/fabric.api.v1.PtyService/Write',
+                request_serializer=fabric_dot_api_dot_v1_dot_pty__service__pb2.WriteRequest.SerializeToString,
+                response_deserializer=fabric_dot_api_dot_v1_dot_pty__service__pb2.WriteResponse.FromString,
+                _registered_method=True)
+        self.Attach = channel.stream_stream(
+                '/fabric.api.v1.PtyService/Attach',
+                request_serializer=fabric_dot_api_dot_v1_dot_pty__service__pb2.AttachRequest.SerializeToString,
+                response_deserializer=fabric_dot_api_dot_v1_dot_pty__service__pb2.AttachResponse.FromString,
+                _registered_method=True)
 
 
 class PtyServiceServicer:
-    """PtyService reads what the sessions of the owner in the header print, byte by byte.
-    An offset counts the bytes printed since the session was opened.
+    """PtyService reads what the sessions of the owner in the header print, byte by byte, and
+    writes to them beside sends. An offset counts the bytes printed since the session was opened.
     """
 
     def ReadBytes(self, request, context):
@@ -66,8 +76,9 @@ class PtyServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Tail(self, request, context):
-        """Tail returns the whole lines that are new to a consumer and moves its cursor, so an
-        answer that is lost on the way is lost to the consumer; ReadBytes has no such cursor.
+        """Tail returns the whole lines that are new to a consumer and moves its cursor. With a
+        request id the consumer's last tail can be repeated; without one, an answer that is
+        lost on the way is lost to the consumer.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -75,6 +86,23 @@ class PtyServiceServicer:
 
     def Follow(self, request, context):
         """Follow streams bytes until the session ends. The last event says why it ended.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Write(self, request, context):
+        """Write puts input into the terminal and returns when the terminal has taken it. It waits
+        for no verdict and is allowed beside a running send.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Attach(self, request_iterator, context):
+        """Attach connects a reader that may also type: the screen, then the bytes from there, and
+        input, sizes and acknowledgements the other way. The first message is start; ending the
+        requests detaches. The last event says why it ended.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -98,6 +126,16 @@ def add_PtyServiceServicer_to_server(servicer, server):
                     request_deserializer=fabric_dot_api_dot_v1_dot_pty__service__pb2.FollowRequest.FromString,
                     response_serializer=fabric_dot_api_dot_v1_dot_pty__service__pb2.FollowResponse.SerializeToString,
             ),
+            'Write': grpc.unary_unary_rpc_method_handler(
+                    servicer.Write,
+                    request_deserializer=fabric_dot_api_dot_v1_dot_pty__service__pb2.WriteRequest.FromString,
+                    response_serializer=fabric_dot_api_dot_v1_dot_pty__service__pb2.WriteResponse.SerializeToString,
+            ),
+            'Attach': grpc.stream_stream_rpc_method_handler(
+                    servicer.Attach,
+                    request_deserializer=fabric_dot_api_dot_v1_dot_pty__service__pb2.AttachRequest.FromString,
+                    response_serializer=fabric_dot_api_dot_v1_dot_pty__service__pb2.AttachResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'fabric.api.v1.PtyService', rpc_method_handlers)
@@ -107,8 +145,8 @@ def add_PtyServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class PtyService:
-    """PtyService reads what the sessions of the owner in the header print, byte by byte.
-    An offset counts the bytes printed since the session was opened.
+    """PtyService reads what the sessions of the owner in the header print, byte by byte, and
+    writes to them beside sends. An offset counts the bytes printed since the session was opened.
     """
 
     @staticmethod
@@ -182,6 +220,60 @@ class PtyService:
             '/fabric.api.v1.PtyService/Follow',
             fabric_dot_api_dot_v1_dot_pty__service__pb2.FollowRequest.SerializeToString,
             fabric_dot_api_dot_v1_dot_pty__service__pb2.FollowResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Write(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fabric.api.v1.PtyService/Write',
+            fabric_dot_api_dot_v1_dot_pty__service__pb2.WriteRequest.SerializeToString,
+            fabric_dot_api_dot_v1_dot_pty__service__pb2.WriteResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Attach(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/fabric.api.v1.PtyService/Attach',
+            fabric_dot_api_dot_v1_dot_pty__service__pb2.AttachRequest.SerializeToString,
+            fabric_dot_api_dot_v1_dot_pty__service__pb2.AttachResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -26,7 +26,7 @@ from fabric.api.v1 import types_pb2 as fabric_dot_api_dot_v1_dot_types__pb2
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$fabric/api/v1/terminal_service.proto\x12\rfabric.api.v1\x1a\x19\x66\x61\x62ric/api/v1/types.proto\x1a\x1egoogle/protobuf/duration.proto\"%\n\x06\x45nvVar\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\"\xdf\x02\n\x0bOpenRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x11\n\x04name\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x10\n\x03\x63wd\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\"\n\x03\x65nv\x18\x05 \x03(\x0b\x32\x15.fabric.api.v1.EnvVar\x12\x0f\n\x02os\x18\x06 \x01(\tH\x02\x88\x01\x01\x12\x11\n\x04host\x18\x07 \x01(\tH\x03\x88\x01\x01\x12\x11\n\x04rows\x18\x08 \x01(\x05H\x04\x88\x01\x01\x12\x11\n\x04\x63ols\x18\t \x01(\x05H\x05\x88\x01\x01\x12\x11\n\x04term\x18\n \x01(\tH\x06\x88\x01\x01\x12\x14\n\x07\x63ommand\x18\x0b \x01(\tH\x07\x88\x01\x01\x12*\n\x07timeout\x18\x0c \x01(\x0b\x32\x19.google.protobuf.DurationB\x07\n\x05_nameB\x06\n\x04_cwdB\x05\n\x03_osB\x07\n\x05_hostB\x07\n\x05_rowsB\x07\n\x05_colsB\x07\n\x05_termB\n\n\x08_command\"\xa1\x01\n\x0cOpenResponse\x12+\n\x07session\x18\x01 \x01(\x0b\x32\x1a.fabric.api.v1.SessionInfo\x12\x0c\n\x04motd\x18\x02 \x01(\t\x12.\n\x0bwait_reason\x18\x03 \x01(\x0e\x32\x19.fabric.api.v1.WaitReason\x12\x11\n\ttruncated\x18\x04 \x01(\x08\x12\x13\n\x0bnext_offset\x18\x05 \x01(\x03\"\x8f\x01\n\x0bSendRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\x12\x13\n\x06submit\x18\x04 \x01(\x08H\x00\x88\x01\x01\x12*\n\x07timeout\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\t\n\x07_submit\"\x85\x04\n\x0cSendResponse\x12\x10\n\x08viewport\x18\x01 \x01(\t\x12.\n\x0bwait_reason\x18\x02 \x01(\x0e\x32\x19.fabric.api.v1.WaitReason\x12,\n\x06status\x18\x03 \x01(\x0b\x32\x1c.fabric.api.v1.SessionStatus\x12)\n\x08\x65vidence\x18\x04 \x01(\x0e\x32\x17.fabric.api.v1.Evidence\x12.\n\x0bprompt_kind\x18\x05 \x01(\x0e\x32\x19.fabric.api.v1.PromptKind\x12\x16\n\texit_code\x18\x06 \x01(\x05H\x00\x88\x01\x01\x12\x11\n\ttruncated\x18\x07 \x01(\x08\x12\x15\n\romitted_bytes\x18\x08 \x01(\x03\x12\x14\n\x0c\x66irst_offset\x18\t \x01(\x03\x12\x13\n\x0bnext_offset\x18\n \x01(\x03\x12\'\n\x07outcome\x18\x0b \x01(\x0e\x32\x16.fabric.api.v1.Outcome\x12\x16\n\tcanonical\x18\x0c \x01(\x08H\x01\x88\x01\x01\x12\x11\n\x04\x65\x63ho\x18\r \x01(\x08H\x02\x88\x01\x01\x12\x10\n\x03\x63wd\x18\x0e \x01(\tH\x03\x88\x01\x01\x12*\n\x07\x65lapsed\x18\x0f \x01(\x0b\x32\x19.google.protobuf.DurationB\x0c\n\n_exit_codeB\x0c\n\n_canonicalB\x07\n\x05_echoB\x06\n\x04_cwd\"O\n\x0bReadRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x03\x12\x12\n\x05\x63ount\x18\x03 \x01(\x03H\x00\x88\x01\x01\x42\x08\n\x06_count\"\x98\x01\n\x0cReadResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x13\n\x0btotal_lines\x18\x02 \x01(\x03\x12\x12\n\nline_begin\x18\x03 \x01(\x03\x12\x10\n\x08line_end\x18\x04 \x01(\x03\x12\x11\n\ttruncated\x18\x05 \x01(\x08\x12\x15\n\rdropped_lines\x18\x06 \x01(\x03\x12\x15\n\rdropped_bytes\x18\x07 \x01(\x03\"b\n\rSignalRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12)\n\x06signal\x18\x03 \x01(\x0e\x32\x19.fabric.api.v1.SignalName\"%\n\x0eSignalResponse\x12\x13\n\x0btarget_pgid\x18\x01 \x01(\x03\"6\n\x0c\x43loseRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\"\x7f\n\rCloseResponse\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12,\n\x07outcome\x18\x02 \x01(\x0e\x32\x1b.fabric.api.v1.CloseOutcome\x12,\n\x07receipt\x18\x03 \x01(\x0b\x32\x1b.fabric.api.v1.CloseReceipt\"\r\n\x0bListRequest\"<\n\x0cListResponse\x12,\n\x08sessions\x18\x01 \x03(\x0b\x32\x1a.fabric.api.v1.SessionInfo\"#\n\rStatusRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\"=\n\x0eStatusResponse\x12+\n\x07session\x18\x01 \x01(\x0b\x32\x1a.fabric.api.v1.SessionInfo\"%\n\x0fSnapshotRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\"\xaf\x01\n\x10SnapshotResponse\x12\x0c\n\x04rows\x18\x01 \x01(\x05\x12\x0c\n\x04\x63ols\x18\x02 \x01(\x05\x12\r\n\x05lines\x18\x03 \x03(\t\x12\x12\n\ncursor_row\x18\x04 \x01(\x05\x12\x12\n\ncursor_col\x18\x05 \x01(\x05\x12\x16\n\x0e\x63ursor_visible\x18\x06 \x01(\x08\x12\x11\n\talternate\x18\x07 \x01(\x08\x12\x0e\n\x06offset\x18\x08 \x01(\x03\x12\r\n\x05title\x18\t \x01(\t\"S\n\rResizeRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x0c\n\x04rows\x18\x03 \x01(\x05\x12\x0c\n\x04\x63ols\x18\x04 \x01(\x05\"=\n\x0eResizeResponse\x12+\n\x07session\x18\x01 \x01(\x0b\x32\x1a.fabric.api.v1.SessionInfo\"\xe5\x01\n\x0eWaitForRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x14\n\x07pattern\x18\x02 \x01(\tH\x00\x88\x01\x01\x12(\n\x05quiet\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05ready\x18\x04 \x01(\x08\x12\x0c\n\x04\x65xit\x18\x05 \x01(\x08\x12\x19\n\x0csince_offset\x18\x06 \x01(\x03H\x01\x88\x01\x01\x12*\n\x07timeout\x18\x07 \x01(\x0b\x32\x19.google.protobuf.DurationB\n\n\x08_patternB\x0f\n\r_since_offset\"\xc8\x01\n\x0fWaitForResponse\x12)\n\x07matched\x18\x01 \x01(\x0e\x32\x18.fabric.api.v1.WaitMatch\x12\x0c\n\x04text\x18\x02 \x01(\t\x12,\n\x06status\x18\x03 \x01(\x0b\x32\x1c.fabric.api.v1.SessionStatus\x12\x17\n\nmatch_text\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x13\n\x0bnext_offset\x18\x05 \x01(\x03\x12\x11\n\ttruncated\x18\x06 \x01(\x08\x42\r\n\x0b_match_text\"\'\n\x11\x43\x61ncelCallRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\"#\n\x12\x43\x61ncelCallResponse\x12\r\n\x05\x66ound\x18\x01 \x01(\x08\x32\x98\x06\n\x0fTerminalService\x12?\n\x04Open\x12\x1a.fabric.api.v1.OpenRequest\x1a\x1b.fabric.api.v1.OpenResponse\x12?\n\x04Send\x12\x1a.fabric.api.v1.SendRequest\x1a\x1b.fabric.api.v1.SendResponse\x12?\n\x04Read\x12\x1a.fabric.api.v1.ReadRequest\x1a\x1b.fabric.api.v1.ReadResponse\x12\x45\n\x06Signal\x12\x1c.fabric.api.v1.SignalRequest\x1a\x1d.fabric.api.v1.SignalResponse\x12\x42\n\x05\x43lose\x12\x1b.fabric.api.v1.CloseRequest\x1a\x1c.fabric.api.v1.CloseResponse\x12?\n\x04List\x12\x1a.fabric.api.v1.ListRequest\x1a\x1b.fabric.api.v1.ListResponse\x12\x45\n\x06Status\x12\x1c.fabric.api.v1.StatusRequest\x1a\x1d.fabric.api.v1.StatusResponse\x12K\n\x08Snapshot\x12\x1e.fabric.api.v1.SnapshotRequest\x1a\x1f.fabric.api.v1.SnapshotResponse\x12\x45\n\x06Resize\x12\x1c.fabric.api.v1.ResizeRequest\x1a\x1d.fabric.api.v1.ResizeResponse\x12H\n\x07WaitFor\x12\x1d.fabric.api.v1.WaitForRequest\x1a\x1e.fabric.api.v1.WaitForResponse\x12Q\n\nCancelCall\x12 .fabric.api.v1.CancelCallRequest\x1a!.fabric.api.v1.CancelCallResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$fabric/api/v1/terminal_service.proto\x12\rfabric.api.v1\x1a\x19\x66\x61\x62ric/api/v1/types.proto\x1a\x1egoogle/protobuf/duration.proto\"%\n\x06\x45nvVar\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\"\xdf\x02\n\x0bOpenRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x11\n\x04name\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x10\n\x03\x63wd\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\"\n\x03\x65nv\x18\x05 \x03(\x0b\x32\x15.fabric.api.v1.EnvVar\x12\x0f\n\x02os\x18\x06 \x01(\tH\x02\x88\x01\x01\x12\x11\n\x04host\x18\x07 \x01(\tH\x03\x88\x01\x01\x12\x11\n\x04rows\x18\x08 \x01(\x05H\x04\x88\x01\x01\x12\x11\n\x04\x63ols\x18\t \x01(\x05H\x05\x88\x01\x01\x12\x11\n\x04term\x18\n \x01(\tH\x06\x88\x01\x01\x12\x14\n\x07\x63ommand\x18\x0b \x01(\tH\x07\x88\x01\x01\x12*\n\x07timeout\x18\x0c \x01(\x0b\x32\x19.google.protobuf.DurationB\x07\n\x05_nameB\x06\n\x04_cwdB\x05\n\x03_osB\x07\n\x05_hostB\x07\n\x05_rowsB\x07\n\x05_colsB\x07\n\x05_termB\n\n\x08_command\"\xa1\x01\n\x0cOpenResponse\x12+\n\x07session\x18\x01 \x01(\x0b\x32\x1a.fabric.api.v1.SessionInfo\x12\x0c\n\x04motd\x18\x02 \x01(\t\x12.\n\x0bwait_reason\x18\x03 \x01(\x0e\x32\x19.fabric.api.v1.WaitReason\x12\x11\n\ttruncated\x18\x04 \x01(\x08\x12\x13\n\x0bnext_offset\x18\x05 \x01(\x03\"\x8f\x01\n\x0bSendRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\x12\x13\n\x06submit\x18\x04 \x01(\x08H\x00\x88\x01\x01\x12*\n\x07timeout\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\t\n\x07_submit\"\x9a\x04\n\x0cSendResponse\x12\x10\n\x08viewport\x18\x01 \x01(\t\x12.\n\x0bwait_reason\x18\x02 \x01(\x0e\x32\x19.fabric.api.v1.WaitReason\x12,\n\x06status\x18\x03 \x01(\x0b\x32\x1c.fabric.api.v1.SessionStatus\x12)\n\x08\x65vidence\x18\x04 \x01(\x0e\x32\x17.fabric.api.v1.Evidence\x12.\n\x0bprompt_kind\x18\x05 \x01(\x0e\x32\x19.fabric.api.v1.PromptKind\x12\x16\n\texit_code\x18\x06 \x01(\x05H\x00\x88\x01\x01\x12\x11\n\ttruncated\x18\x07 \x01(\x08\x12\x15\n\romitted_bytes\x18\x08 \x01(\x03\x12\x14\n\x0c\x66irst_offset\x18\t \x01(\x03\x12\x13\n\x0bnext_offset\x18\n \x01(\x03\x12\'\n\x07outcome\x18\x0b \x01(\x0e\x32\x16.fabric.api.v1.Outcome\x12\x16\n\tcanonical\x18\x0c \x01(\x08H\x01\x88\x01\x01\x12\x11\n\x04\x65\x63ho\x18\r \x01(\x08H\x02\x88\x01\x01\x12\x10\n\x03\x63wd\x18\x0e \x01(\tH\x03\x88\x01\x01\x12*\n\x07\x65lapsed\x18\x0f \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x13\n\x0bother_input\x18\x10 \x01(\x08\x42\x0c\n\n_exit_codeB\x0c\n\n_canonicalB\x07\n\x05_echoB\x06\n\x04_cwd\"O\n\x0bReadRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x03\x12\x12\n\x05\x63ount\x18\x03 \x01(\x03H\x00\x88\x01\x01\x42\x08\n\x06_count\"\x98\x01\n\x0cReadResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x13\n\x0btotal_lines\x18\x02 \x01(\x03\x12\x12\n\nline_begin\x18\x03 \x01(\x03\x12\x10\n\x08line_end\x18\x04 \x01(\x03\x12\x11\n\ttruncated\x18\x05 \x01(\x08\x12\x15\n\rdropped_lines\x18\x06 \x01(\x03\x12\x15\n\rdropped_bytes\x18\x07 \x01(\x03\"b\n\rSignalRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12)\n\x06signal\x18\x03 \x01(\x0e\x32\x19.fabric.api.v1.SignalName\"%\n\x0eSignalResponse\x12\x13\n\x0btarget_pgid\x18\x01 \x01(\x03\"6\n\x0c\x43loseRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\"\x7f\n\rCloseResponse\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12,\n\x07outcome\x18\x02 \x01(\x0e\x32\x1b.fabric.api.v1.CloseOutcome\x12,\n\x07receipt\x18\x03 \x01(\x0b\x32\x1b.fabric.api.v1.CloseReceipt\"\r\n\x0bListRequest\"<\n\x0cListResponse\x12,\n\x08sessions\x18\x01 \x03(\x0b\x32\x1a.fabric.api.v1.SessionInfo\"#\n\rStatusRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\"=\n\x0eStatusResponse\x12+\n\x07session\x18\x01 \x01(\x0b\x32\x1a.fabric.api.v1.SessionInfo\"%\n\x0fSnapshotRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\"\xaf\x01\n\x10SnapshotResponse\x12\x0c\n\x04rows\x18\x01 \x01(\x05\x12\x0c\n\x04\x63ols\x18\x02 \x01(\x05\x12\r\n\x05lines\x18\x03 \x03(\t\x12\x12\n\ncursor_row\x18\x04 \x01(\x05\x12\x12\n\ncursor_col\x18\x05 \x01(\x05\x12\x16\n\x0e\x63ursor_visible\x18\x06 \x01(\x08\x12\x11\n\talternate\x18\x07 \x01(\x08\x12\x0e\n\x06offset\x18\x08 \x01(\x03\x12\r\n\x05title\x18\t \x01(\t\"S\n\rResizeRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x0c\n\x04rows\x18\x03 \x01(\x05\x12\x0c\n\x04\x63ols\x18\x04 \x01(\x05\"=\n\x0eResizeResponse\x12+\n\x07session\x18\x01 \x01(\x0b\x32\x1a.fabric.api.v1.SessionInfo\"\xe5\x01\n\x0eWaitForRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x14\n\x07pattern\x18\x02 \x01(\tH\x00\x88\x01\x01\x12(\n\x05quiet\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05ready\x18\x04 \x01(\x08\x12\x0c\n\x04\x65xit\x18\x05 \x01(\x08\x12\x19\n\x0csince_offset\x18\x06 \x01(\x03H\x01\x88\x01\x01\x12*\n\x07timeout\x18\x07 \x01(\x0b\x32\x19.google.protobuf.DurationB\n\n\x08_patternB\x0f\n\r_since_offset\"\xc8\x01\n\x0fWaitForResponse\x12)\n\x07matched\x18\x01 \x01(\x0e\x32\x18.fabric.api.v1.WaitMatch\x12\x0c\n\x04text\x18\x02 \x01(\t\x12,\n\x06status\x18\x03 \x01(\x0b\x32\x1c.fabric.api.v1.SessionStatus\x12\x17\n\nmatch_text\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x13\n\x0bnext_offset\x18\x05 \x01(\x03\x12\x11\n\ttruncated\x18\x06 \x01(\x08\x42\r\n\x0b_match_text\"\'\n\x11\x43\x61ncelCallRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\"#\n\x12\x43\x61ncelCallResponse\x12\r\n\x05\x66ound\x18\x01 \x01(\x08\x32\x98\x06\n\x0fTerminalService\x12?\n\x04Open\x12\x1a.fabric.api.v1.OpenRequest\x1a\x1b.fabric.api.v1.OpenResponse\x12?\n\x04Send\x12\x1a.fabric.api.v1.SendRequest\x1a\x1b.fabric.api.v1.SendResponse\x12?\n\x04Read\x12\x1a.fabric.api.v1.ReadRequest\x1a\x1b.fabric.api.v1.ReadResponse\x12\x45\n\x06Signal\x12\x1c.fabric.api.v1.SignalRequest\x1a\x1d.fabric.api.v1.SignalResponse\x12\x42\n\x05\x43lose\x12\x1b.fabric.api.v1.CloseRequest\x1a\x1c.fabric.api.v1.CloseResponse\x12?\n\x04List\x12\x1a.fabric.api.v1.ListRequest\x1a\x1b.fabric.api.v1.ListResponse\x12\x45\n\x06Status\x12\x1c.fabric.api.v1.StatusRequest\x1a\x1d.fabric.api.v1.StatusResponse\x12K\n\x08Snapshot\x12\x1e.fabric.api.v1.SnapshotRequest\x1a\x1f.fabric.api.v1.SnapshotResponse\x12\x45\n\x06Resize\x12\x1c.fabric.api.v1.ResizeRequest\x1a\x1d.fabric.api.v1.ResizeResponse\x12H\n\x07WaitFor\x12\x1d.fabric.api.v1.WaitForRequest\x1a\x1e.fabric.api.v1.WaitForResponse\x12Q\n\nCancelCall\x12 .fabric.api.v1.CancelCallRequest\x1a!.fabric.api.v1.CancelCallResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -42,43 +42,43 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SENDREQUEST']._serialized_start=672
   _globals['_SENDREQUEST']._serialized_end=815
   _globals['_SENDRESPONSE']._serialized_start=818
-  _globals['_SENDRESPONSE']._serialized_end=1335
-  _globals['_READREQUEST']._serialized_start=1337
-  _globals['_READREQUEST']._serialized_end=1416
-  _globals['_READRESPONSE']._serialized_start=1419
-  _globals['_READRESPONSE']._serialized_end=1571
-  _globals['_SIGNALREQUEST']._serialized_start=1573
-  _globals['_SIGNALREQUEST']._serialized_end=1671
-  _globals['_SIGNALRESPONSE']._serialized_start=1673
-  _globals['_SIGNALRESPONSE']._serialized_end=1710
-  _globals['_CLOSEREQUEST']._serialized_start=1712
-  _globals['_CLOSEREQUEST']._serialized_end=1766
-  _globals['_CLOSERESPONSE']._serialized_start=1768
-  _globals['_CLOSERESPONSE']._serialized_end=1895
-  _globals['_LISTREQUEST']._serialized_start=1897
-  _globals['_LISTREQUEST']._serialized_end=1910
-  _globals['_LISTRESPONSE']._serialized_start=1912
-  _globals['_LISTRESPONSE']._serialized_end=1972
-  _globals['_STATUSREQUEST']._serialized_start=1974
-  _globals['_STATUSREQUEST']._serialized_end=2009
-  _globals['_STATUSRESPONSE']._serialized_start=2011
-  _globals['_STATUSRESPONSE']._serialized_end=2072
-  _globals['_SNAPSHOTREQUEST']._serialized_start=2074
-  _globals['_SNAPSHOTREQUEST']._serialized_end=2111
-  _globals['_SNAPSHOTRESPONSE']._serialized_start=2114
-  _globals['_SNAPSHOTRESPONSE']._serialized_end=2289
-  _globals['_RESIZEREQUEST']._serialized_start=2291
-  _globals['_RESIZEREQUEST']._serialized_end=2374
-  _globals['_RESIZERESPONSE']._serialized_start=2376
-  _globals['_RESIZERESPONSE']._serialized_end=2437
-  _globals['_WAITFORREQUEST']._serialized_start=2440
-  _globals['_WAITFORREQUEST']._serialized_end=2669
-  _globals['_WAITFORRESPONSE']._serialized_start=2672
-  _globals['_WAITFORRESPONSE']._serialized_end=2872
-  _globals['_CANCELCALLREQUEST']._serialized_start=2874
-  _globals['_CANCELCALLREQUEST']._serialized_end=2913
-  _globals['_CANCELCALLRESPONSE']._serialized_start=2915
-  _globals['_CANCELCALLRESPONSE']._serialized_end=2950
-  _globals['_TERMINALSERVICE']._serialized_start=2953
-  _globals['_TERMINALSERVICE']._serialized_end=3745
+  _globals['_SENDRESPONSE']._serialized_end=1356
+  _globals['_READREQUEST']._serialized_start=1358
+  _globals['_READREQUEST']._serialized_end=1437
+  _globals['_READRESPONSE']._serialized_start=1440
+  _globals['_READRESPONSE']._serialized_end=1592
+  _globals['_SIGNALREQUEST']._serialized_start=1594
+  _globals['_SIGNALREQUEST']._serialized_end=1692
+  _globals['_SIGNALRESPONSE']._serialized_start=1694
+  _globals['_SIGNALRESPONSE']._serialized_end=1731
+  _globals['_CLOSEREQUEST']._serialized_start=1733
+  _globals['_CLOSEREQUEST']._serialized_end=1787
+  _globals['_CLOSERESPONSE']._serialized_start=1789
+  _globals['_CLOSERESPONSE']._serialized_end=1916
+  _globals['_LISTREQUEST']._serialized_start=1918
+  _globals['_LISTREQUEST']._serialized_end=1931
+  _globals['_LISTRESPONSE']._serialized_start=1933
+  _globals['_LISTRESPONSE']._serialized_end=1993
+  _globals['_STATUSREQUEST']._serialized_start=1995
+  _globals['_STATUSREQUEST']._serialized_end=2030
+  _globals['_STATUSRESPONSE']._serialized_start=2032
+  _globals['_STATUSRESPONSE']._serialized_end=2093
+  _globals['_SNAPSHOTREQUEST']._serialized_start=2095
+  _globals['_SNAPSHOTREQUEST']._serialized_end=2132
+  _globals['_SNAPSHOTRESPONSE']._serialized_start=2135
+  _globals['_SNAPSHOTRESPONSE']._serialized_end=2310
+  _globals['_RESIZEREQUEST']._serialized_start=2312
+  _globals['_RESIZEREQUEST']._serialized_end=2395
+  _globals['_RESIZERESPONSE']._serialized_start=2397
+  _globals['_RESIZERESPONSE']._serialized_end=2458
+  _globals['_WAITFORREQUEST']._serialized_start=2461
+  _globals['_WAITFORREQUEST']._serialized_end=2690
+  _globals['_WAITFORRESPONSE']._serialized_start=2693
+  _globals['_WAITFORRESPONSE']._serialized_end=2893
+  _globals['_CANCELCALLREQUEST']._serialized_start=2895
+  _globals['_CANCELCALLREQUEST']._serialized_end=2934
+  _globals['_CANCELCALLRESPONSE']._serialized_start=2936
+  _globals['_CANCELCALLRESPONSE']._serialized_end=2971
+  _globals['_TERMINALSERVICE']._serialized_start=2974
+  _globals['_TERMINALSERVICE']._serialized_end=3766
 # @@protoc_insertion_point(module_scope)

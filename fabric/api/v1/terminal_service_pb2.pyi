@@ -75,7 +75,7 @@ class SendRequest(_message.Message):
     def __init__(self, request_id: _Optional[str] = ..., session_id: _Optional[str] = ..., data: _Optional[bytes] = ..., submit: _Optional[bool] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class SendResponse(_message.Message):
-    __slots__ = ("viewport", "wait_reason", "status", "evidence", "prompt_kind", "exit_code", "truncated", "omitted_bytes", "first_offset", "next_offset", "outcome", "canonical", "echo", "cwd", "elapsed")
+    __slots__ = ("viewport", "wait_reason", "status", "evidence", "prompt_kind", "exit_code", "truncated", "omitted_bytes", "first_offset", "next_offset", "outcome", "canonical", "echo", "cwd", "elapsed", "other_input")
     VIEWPORT_FIELD_NUMBER: _ClassVar[int]
     WAIT_REASON_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
@@ -91,6 +91,7 @@ class SendResponse(_message.Message):
     ECHO_FIELD_NUMBER: _ClassVar[int]
     CWD_FIELD_NUMBER: _ClassVar[int]
     ELAPSED_FIELD_NUMBER: _ClassVar[int]
+    OTHER_INPUT_FIELD_NUMBER: _ClassVar[int]
     viewport: str
     wait_reason: _types_pb2.WaitReason
     status: _types_pb2.SessionStatus
@@ -106,7 +107,8 @@ class SendResponse(_message.Message):
     echo: bool
     cwd: str
     elapsed: _duration_pb2.Duration
-    def __init__(self, viewport: _Optional[str] = ..., wait_reason: _Optional[_Union[_types_pb2.WaitReason, str]] = ..., status: _Optional[_Union[_types_pb2.SessionStatus, _Mapping]] = ..., evidence: _Optional[_Union[_types_pb2.Evidence, str]] = ..., prompt_kind: _Optional[_Union[_types_pb2.PromptKind, str]] = ..., exit_code: _Optional[int] = ..., truncated: _Optional[bool] = ..., omitted_bytes: _Optional[int] = ..., first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., outcome: _Optional[_Union[_types_pb2.Outcome, str]] = ..., canonical: _Optional[bool] = ..., echo: _Optional[bool] = ..., cwd: _Optional[str] = ..., elapsed: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    other_input: bool
+    def __init__(self, viewport: _Optional[str] = ..., wait_reason: _Optional[_Union[_types_pb2.WaitReason, str]] = ..., status: _Optional[_Union[_types_pb2.SessionStatus, _Mapping]] = ..., evidence: _Optional[_Union[_types_pb2.Evidence, str]] = ..., prompt_kind: _Optional[_Union[_types_pb2.PromptKind, str]] = ..., exit_code: _Optional[int] = ..., truncated: _Optional[bool] = ..., omitted_bytes: _Optional[int] = ..., first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., outcome: _Optional[_Union[_types_pb2.Outcome, str]] = ..., canonical: _Optional[bool] = ..., echo: _Optional[bool] = ..., cwd: _Optional[str] = ..., elapsed: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., other_input: _Optional[bool] = ...) -> None: ...
 
 class ReadRequest(_message.Message):
     __slots__ = ("session_id", "offset", "count")

@@ -64,7 +64,7 @@ def test_a_drain_ends_at_once_only_what_changes_nothing():
     waits = {name for name, route in _routes().items() if route.kind is Kind.WAIT}
     assert waits == {
         "OwnerService.KeepAlive", "TerminalService.WaitFor", "TaskService.TaskOutput",
-        "PtyService.ReadBytes", "PtyService.Follow", "EventService.FollowEvents",
+        "PtyService.ReadBytes", "PtyService.Follow", "PtyService.Attach", "EventService.FollowEvents",
     }  # fmt: skip
 
 
@@ -77,7 +77,7 @@ def test_requests_that_change_something_have_a_request_id():
         "OwnerService.Renew", "OwnerService.KeepAlive", "TerminalService.Read",
         "TerminalService.List", "TerminalService.Status", "TerminalService.Snapshot",
         "TerminalService.WaitFor", "TaskService.TaskOutput", "TaskService.ListTasks",
-        "PtyService.ReadBytes", "PtyService.Tail", "PtyService.Follow",
+        "PtyService.ReadBytes", "PtyService.Follow", "PtyService.Attach",
         "FabricService.GetServerInfo", "FabricService.ListNodes",
         "ToolService.ListTools", "ToolService.CallToolStream",
         "EventService.FollowEvents", "EventService.AcknowledgeEvents",
