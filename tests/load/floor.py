@@ -22,10 +22,11 @@ ENV = {"PATH": os.environ["PATH"], "TERM": "dumb", "PS1": r"\e]7770;floor\a$ "}
 class Bare:
     """A bash of our own on a bare PTY, ready when its marker has come."""
 
-    def __init__(self) -> None:
+    def __init__(self, *before: str) -> None:
+        argv = [*before, "/bin/bash", "--noprofile", "--norc", "-i"]
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            os.execve("/bin/bash", ["bash", "--noprofile", "--norc", "-i"], ENV)
+            os.execve(argv[0], argv, ENV)
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 160, 0, 0))
         self._poll = select.poll()
         self._poll.register(self.fd, select.POLLIN)
