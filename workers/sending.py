@@ -116,7 +116,7 @@ class Sending:
         data = self._bytes_of(request)
         if not startup:
             session.parts.master.check_lines(data)
-        session.parts.master.drain()  # what came before the send is not its output
+            session.parts.master.drain()  # what came before a send is not its output
         run = Running(
             request,
             session.transcript.capture(session.settings.scrollback.send_max_bytes),
