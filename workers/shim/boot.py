@@ -28,8 +28,8 @@ def main(argv: list[str]) -> int:
         os._exit(0)
     try:
         _import_ptyprocess()
+        from workers.shim.child import reset_signals
         from workers.shim.server import Server
-        from workers.shim.spawn import reset_signals
 
         reset_signals()
         os.umask(0o077)
@@ -107,7 +107,7 @@ def _is_dead(path: str) -> bool:
 def _stand_alone() -> None:
     """Adopt orphans from below, and shed the priorities of whoever started us."""
     if sys.platform == "linux":
-        from workers.shim.spawn import prctl
+        from workers.shim.child import prctl
 
         prctl(_CHILD_SUBREAPER, 1)
         _try(lambda: _write("/proc/self/comm", "fabric-shim"))

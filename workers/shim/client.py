@@ -11,89 +11,35 @@ import contextlib
 import os
 import socket
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from fabric.core.errors import (
-    CleanupIncompleteError,
     DeadlineError,
     FabricError,
     InputTooLargeError,
     InternalError,
-    InvalidRequestError,
-    PtyExhaustedError,
     SessionLostError,
-    SessionStateError,
-    SpawnFailedError,
     StaleGenerationError,
-    UnauthenticatedError,
-    UnsupportedError,
 )
-from fabric.core.model import CloseReceipt, EndedProcess, ExitStatus
+from fabric.core.model import CloseReceipt, ExitStatus
 from workers.shim import protocol
 from workers.shim.launch import launch, socket_path
 from workers.shim.protocol import Decoder, Message, ProtocolError
+from workers.shim.request import (
+    Spawned,
+    SpawnRequest,
+    entries,
+    error_of,
+    exit_status,
+    number_of,
+    spawned_of,
+)
 from workers.shim.teardown import FREEZE_CYCLES, KILL_S
+
+__all__ = ["ShimClient", "SpawnRequest", "Spawned"]
 
 CALL_S = 30.0
 """How long a shim may take over a call that has nothing to wait for."""
-_ERRORS: dict[str, type[FabricError]] = {
-    "ALREADY_SPAWNED": SessionStateError,
-    "BAD_KEY": UnauthenticatedError,
-    "CLEANUP_INCOMPLETE": CleanupIncompleteError,
-    "FRAME_TOO_LARGE": InputTooLargeError,
-    "GARBAGE": InvalidRequestError,
-    "INVALID": InvalidRequestError,
-    "NOT_SPAWNED": SessionStateError,
-    "NO_HELLO": InvalidRequestError,
-    "PEER_REFUSED": UnauthenticatedError,
-    "PTY_EXHAUSTED": PtyExhaustedError,
-    "SPAWN_FAILED": SpawnFailedError,
-    "UNKNOWN_VERSION": UnsupportedError,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class SpawnRequest:
-    """What to start, and as what.
-
-    ``cwd`` is absolute; ``argv[0]`` without a slash is looked up in ``env``'s PATH.
-    ``log_bytes`` is the size of the byte log's ring. ``labels`` are kept for whoever
-    adopts the session. ``run_as`` is a user name or number and needs a service that is
-    root. ``rlimits`` (name, value; -1 is unlimited) never exceed the hard limits in
-    force. ``landlock`` is a plan for ``workers.shim.confine``. ``wrappers`` names the
-    sandbox programs around the shell (``("bwrap",)``), so that a teardown knows the shell
-    behind them. The graces serve the teardowns nobody asks for: after the program has
-    left by itself, and when no worker holds the shim any more.
-    """
-
-    argv: tuple[str, ...]
-    env: dict[str, str]
-    cwd: str
-    rows: int
-    cols: int
-    log_bytes: int
-    labels: bytes
-    umask: int = 0o022
-    run_as: str | None = None
-    rlimits: tuple[tuple[str, int], ...] = ()
-    landlock: bytes | None = None
-    wrappers: tuple[str, ...] = ()
-    grace_s: float = 3.0
-    shell_grace_s: float = 1.0
-
-
-@dataclass(slots=True)
-class Spawned:
-    """What runs in a shim; both descriptors are the receiver's to close."""
-
-    pid: int
-    start_time: int
-    master_fd: int
-    log_fd: int
-    labels: bytes
-    exit: ExitStatus | None
 
 
 class ShimClient:
@@ -154,8 +100,8 @@ class ShimClient:
         except BaseException:
             client.close()
             raise
-        client.adoption = _int(reply, "adoption")
-        client.shim_pid = _int(reply, "shim_pid")
+        client.adoption = number_of(reply, "adoption")
+        client.shim_pid = number_of(reply, "shim_pid")
         client._note_exit(reply.get("exit"))
         return client
 
@@ -186,12 +132,12 @@ class ShimClient:
             grace_s=request.grace_s,
             shell_grace_s=request.shell_grace_s,
         )
-        return _spawned(reply, fds)
+        return spawned_of(reply, fds)
 
     async def adopt(self) -> Spawned | None:
         """Take over what runs there, with descriptors of our own; None when nothing was started."""
         reply, fds = await self._call("adopt")
-        return None if reply.get("pid") is None else _spawned(reply, fds)
+        return None if reply.get("pid") is None else spawned_of(reply, fds)
 
     async def set_labels(self, labels: bytes) -> None:
         """Replace what the next adopter will be given."""
@@ -208,14 +154,14 @@ class ShimClient:
         a teardown joins it and can only shorten its graces.
         """
         # Two passes (before and after the shell), each with its grace and its kills.
-        limit_s = CALL_S + 2 * grace_s + shell_grace_s + (2 * FREEZE_CYCLES + 1) * KILL_S
+        limit_s = CALL_S + 2 * (grace_s + (2 * FREEZE_CYCLES + 1) * KILL_S) + shell_grace_s
         reply, _ = await self._call(
             "teardown", limit_s=limit_s, grace_s=grace_s, shell_grace_s=shell_grace_s
         )
         return CloseReceipt(
-            root_exit=_exit_status(reply.get("root_exit")),
-            ended=_entries(reply, "ended"),
-            survivors=_entries(reply, "survivors"),
+            root_exit=exit_status(reply.get("root_exit")),
+            ended=entries(reply, "ended"),
+            survivors=entries(reply, "survivors"),
             elapsed_s=float(reply["elapsed_s"]),  # type: ignore[arg-type]
         )
 
@@ -253,13 +199,14 @@ class ShimClient:
                 await self._write(frame)
                 return await future
         except TimeoutError:
+            _discard(future)
             raise DeadlineError(f"the shim did not answer {op} within {limit_s:g} s") from None
+        except asyncio.CancelledError:
+            _discard(future)
+            raise
         finally:
             self._calls.pop(number, None)
-            if future.done() and not future.cancelled() and future.exception() is None:
-                pass
-            else:
-                future.cancel()
+            future.cancel()
 
     async def _write(self, frame: bytes) -> None:
         async with self._writing:
@@ -310,10 +257,10 @@ class ShimClient:
             self._note_exit(message.get("exit"))
             future.set_result((message, fds))
         else:
-            future.set_exception(_error(message.get("error")))
+            future.set_exception(error_of(message.get("error")))
 
     def _note_exit(self, value: object) -> None:
-        status = _exit_status(value)
+        status = exit_status(value)
         if status is not None and not self.exited.done():
             self.exited.set_result(status)
 
@@ -336,6 +283,13 @@ class ShimClient:
         if self._superseded:
             return StaleGenerationError("another worker holds this shim now")
         return SessionLostError("the connection to the shim has ended")
+
+
+def _discard(future: asyncio.Future[tuple[Message, list[int]]]) -> None:
+    """Close what came with an answer that arrived in the very turn of a cancellation."""
+    if future.done() and not future.cancelled() and future.exception() is None:
+        for fd in future.result()[1]:
+            os.close(fd)
 
 
 async def _connected(path: Path) -> socket.socket:
@@ -364,46 +318,3 @@ def _receive(sock: socket.socket) -> tuple[bytes, list[int]]:
     for fd in fds:
         os.set_inheritable(fd, False)
     return data, list(fds)
-
-
-def _error(value: object) -> FabricError:
-    facts: dict[str, Any] = value if isinstance(value, dict) else {}
-    code = str(facts.get("code"))
-    error = _ERRORS.get(code, InternalError)(str(facts.get("message", "the shim refused")))
-    survivors = facts.get("survivors")
-    if isinstance(survivors, list):
-        error.with_metadata(survivors=", ".join(f"{e['name']} ({e['pid']})" for e in survivors))
-    return error.with_metadata(step=facts.get("step"), errno=facts.get("errno"))
-
-
-def _exit_status(value: object) -> ExitStatus | None:
-    if not isinstance(value, dict):
-        return None
-    return ExitStatus(exit_code=value.get("code"), signal=value.get("signal"))
-
-
-def _spawned(reply: Message, fds: list[int]) -> Spawned:
-    master_fd, log_fd = fds
-    return Spawned(
-        pid=_int(reply, "pid"),
-        start_time=_int(reply, "start_time"),
-        master_fd=master_fd,
-        log_fd=log_fd,
-        labels=protocol.unpack(reply, "labels"),
-        exit=_exit_status(reply.get("exit")),
-    )
-
-
-def _entries(reply: Message, name: str) -> tuple[EndedProcess, ...]:
-    entries: Any = reply[name]
-    return tuple(
-        EndedProcess(pid=entry["pid"], name=entry["name"], last_signal=entry["signal"])
-        for entry in entries
-    )
-
-
-def _int(reply: Message, name: str) -> int:
-    value = reply[name]
-    if not isinstance(value, int):
-        raise InternalError(f"the shim answered without {name}")
-    return value

@@ -17,9 +17,10 @@ from types import FrameType
 from workers.shim import protocol
 from workers.shim.holder import Connection, may_connect
 from workers.shim.listing import processes
+from workers.shim.plan import Plan, SpawnError
 from workers.shim.protocol import Message, ProtocolError
 from workers.shim.reap import Ender, Ending, has_children, reap, signal_name
-from workers.shim.spawn import Plan, SpawnError, Terminal, spawn
+from workers.shim.spawn import Terminal, spawn
 from workers.shim.teardown import Ended, Teardown
 
 HELLO_S = 5.0

@@ -2,72 +2,29 @@
 
 ``ptyprocess`` forks, makes the terminal the controlling one, closes every descriptor
 beyond 0-2 and reports a failing exec. What is left to the child before exec happens in
-``_Prepare``: signals, umask, limits, the part of the confinement that needs the service's
-rights, identity, folder, the rest of the confinement. In this order, since each step may
-take away the right to do an earlier one. Any of them failing is an error with the step's
-name; the program is never started half prepared.
+``child``. Whatever fails is an error with the name of the step; the program is never started
+half prepared.
 """
 
 import errno
 import fcntl
 import os
-import resource
 import signal
 import struct
-import sys
 import termios
 from types import FrameType
 
 from ptyprocess import PtyProcess
 
-from workers.shim import protocol
-from workers.shim.protocol import Message
+from workers.shim.child import Prepare, Who
+from workers.shim.plan import Plan, SpawnError
 from workers.shim.tree import Identity
 
 HEADER_BYTES = 4096
 """Room for the byte log's own header before its ring."""
-MAX_LOG_BYTES = 1 << 30
 EXEC_LIMIT_S = 20
 """A folder or program on a dead network file system must not hold the shim for ever."""
 _NO_PTY = (errno.ENOSPC, errno.ENXIO, errno.ENODEV)
-_PDEATHSIG = 1
-
-
-class SpawnError(Exception):
-    """The program could not be started; ``step`` says where it failed."""
-
-    def __init__(
-        self, step: str, message: str, number: int | None = None, code: str = "SPAWN_FAILED"
-    ) -> None:
-        super().__init__(message)
-        self.step = step
-        self.number = number
-        self.code = code
-
-
-class Plan:
-    """A checked spawn request."""
-
-    def __init__(self, message: Message) -> None:
-        self.argv = protocol.texts(message, "argv")
-        if not self.argv or not self.argv[0]:
-            raise protocol.invalid("argv must name a program")
-        self.env = protocol.text_map(message, "env")
-        self.cwd = protocol.text(message, "cwd")
-        if not self.cwd.startswith("/"):
-            raise protocol.invalid("cwd must be an absolute path")
-        self.rows = protocol.whole(message, "rows", 1, 65535)
-        self.cols = protocol.whole(message, "cols", 1, 65535)
-        self.log_bytes = protocol.whole(message, "log_bytes", 4096, MAX_LOG_BYTES)
-        self.labels = protocol.unpack(message, "labels", protocol.MAX_LABELS_BYTES)
-        self.umask = protocol.whole(message, "umask", 0, 0o777)
-        self.run_as = protocol.optional_text(message, "run_as")
-        self.rlimits = _limits(protocol.whole_map(message, "rlimits"))
-        confined = message.get("landlock") is not None
-        self.landlock = protocol.unpack(message, "landlock") if confined else None
-        self.wrappers = protocol.texts(message, "wrappers")
-        self.grace_s = protocol.seconds(message, "grace_s")
-        self.shell_grace_s = protocol.seconds(message, "shell_grace_s")
 
 
 class _Pty(PtyProcess):  # type: ignore[misc]
@@ -108,7 +65,7 @@ def spawn(plan: Plan) -> Terminal:
         SpawnError: With the step that failed; nothing is left of the attempt.
     """
     program = _find(plan)
-    who = _Who.of(plan.run_as)
+    who = Who.of(plan.run_as)
     if plan.landlock is not None:
         _import_confine()  # a module that cannot be loaded is found before the fork
     _check_terminals()
@@ -121,7 +78,7 @@ def spawn(plan: Plan) -> Terminal:
     return Terminal(process, log_fd, plan)
 
 
-def _start(program: str, plan: Plan, who: "_Who") -> _Pty:
+def _start(program: str, plan: Plan, who: "Who") -> _Pty:
     me = os.getpid()
     before = _open_fds()
 
@@ -135,7 +92,7 @@ def _start(program: str, plan: Plan, who: "_Who") -> _Pty:
         return _Pty.spawn(  # type: ignore[no-any-return]
             [program, *plan.argv[1:]],
             env=plan.env,
-            preexec_fn=_Prepare(plan, who),
+            preexec_fn=Prepare(plan, who),
             dimensions=(plan.rows, plan.cols),
         )
     except BaseException as error:  # noqa: BLE001  (it may be the child that raises)
@@ -170,118 +127,6 @@ def _explained(error: BaseException, program: str) -> BaseException:
     return SpawnError("prepare", f"{program} could not be started: {error}")
 
 
-class _Prepare:
-    """Runs in the child between fork and exec; reports as ``step``, errno, sentence."""
-
-    def __init__(self, plan: Plan, who: "_Who") -> None:
-        self._plan = plan
-        self._who = who
-        self._parent = os.getpid()
-
-    def __call__(self) -> None:
-        plan = self._plan
-        step = "signals"
-        try:
-            reset_signals()
-            os.umask(plan.umask)
-            step = "rlimits"
-            for number, limit in plan.rlimits:
-                _lower(number, limit)
-            step = "confine"
-            if plan.landlock is not None:
-                from workers.shim import confine  # loaded by the parent already
-
-                confine.prepare(plan.landlock)  # needs the service's own rights
-            step = "run_as"
-            self._who.become()
-            _die_with_parent(self._parent)  # a change of user would undo it
-            step = "cwd"
-            os.chdir(plan.cwd)
-            step = "confine"
-            if plan.landlock is not None:
-                confine.apply(plan.landlock, prepared=True)
-        except BaseException as error:  # noqa: BLE001  (nothing may lead to exec)
-            code = error.errno if isinstance(error, OSError) else None
-            reason = os.strerror(code) if code else str(error) or type(error).__name__
-            subject = {"cwd": f"the folder {plan.cwd}", "run_as": f"the user {plan.run_as}"}
-            sentence = f"{subject.get(step, step)} cannot be used: {reason}"
-            raise RuntimeError(f"{step}\n{code or 0}\n{sentence[:800]}") from None
-
-
-def reset_signals() -> None:
-    """Give every signal its default action and unblock them all."""
-    signal.set_wakeup_fd(-1)
-    for signo in signal.valid_signals():
-        if signo not in (signal.SIGKILL, signal.SIGSTOP):
-            try:
-                signal.signal(signo, signal.SIG_DFL)
-            except (OSError, ValueError):
-                continue  # reserved by the C library
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
-
-
-def prctl(option: int, value: int) -> None:
-    """Call prctl(2) with one number.
-
-    Raises:
-        OSError: The kernel refused.
-    """
-    import ctypes
-
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
-
-
-def _die_with_parent(parent: int) -> None:
-    # The shim is what keeps the promise of leaving nothing behind; should it be killed, a
-    # hang-up is what the shell would get from a closed terminal too.
-    if sys.platform == "linux":
-        prctl(_PDEATHSIG, signal.SIGHUP)
-        if os.getppid() != parent:
-            os._exit(127)
-
-
-class _Who:
-    """Whom the program runs as; resolved before the fork, taken on after it."""
-
-    def __init__(self, uid: int, gid: int, name: str | None) -> None:
-        self._uid = uid
-        self._gid = gid
-        self._name = name
-
-    @classmethod
-    def of(cls, run_as: str | None) -> "_Who":
-        """Look a user up by name or number; None stays as we are."""
-        if run_as is None:
-            return cls(-1, -1, None)
-        import pwd
-
-        try:
-            entry = pwd.getpwuid(int(run_as)) if run_as.isdigit() else pwd.getpwnam(run_as)
-        except (KeyError, OverflowError):
-            raise SpawnError("run_as", f"there is no user {run_as!r} on this node") from None
-        if entry.pw_uid == os.geteuid():
-            return cls(-1, -1, None)
-        if os.geteuid() != 0:
-            raise SpawnError(
-                "run_as",
-                f"the service is not root and cannot start programs as {run_as!r}",
-                errno.EPERM,
-            )
-        return cls(entry.pw_uid, entry.pw_gid, entry.pw_name)
-
-    def become(self) -> None:
-        """Give up root for good; the terminal changes hands too."""
-        if self._name is None:
-            return
-        os.fchown(0, self._uid, -1)
-        os.initgroups(self._name, self._gid)
-        os.setresgid(self._gid, self._gid, self._gid)
-        os.setresuid(self._uid, self._uid, self._uid)
-
-
 def _find(plan: Plan) -> str:
     """Resolve argv[0] as the session's own PATH and folder say, with words when it fails."""
     name = plan.argv[0]
@@ -301,27 +146,6 @@ def _find(plan: Plan) -> str:
         raise SpawnError("exec", f"{denied} is not executable", errno.EACCES)
     where = "" if "/" in name else " in the session's PATH"
     raise SpawnError("exec", f"the program {name} was not found{where}", errno.ENOENT)
-
-
-def _limits(named: dict[str, int]) -> list[tuple[int, int]]:
-    limits = []
-    for name, limit in named.items():
-        upper = name.upper()
-        number = getattr(
-            resource, upper if upper.startswith("RLIMIT_") else f"RLIMIT_{upper}", None
-        )
-        if not isinstance(number, int):
-            raise protocol.invalid(f"this system has no resource limit {name}")
-        limits.append((number, limit))
-    return limits
-
-
-def _lower(number: int, limit: int) -> None:
-    """Set soft and hard limit; never above the hard one in force."""
-    hard = resource.getrlimit(number)[1]
-    if hard != resource.RLIM_INFINITY:
-        limit = hard if limit == resource.RLIM_INFINITY else min(limit, hard)
-    resource.setrlimit(number, (limit, limit))
 
 
 def _import_confine() -> None:

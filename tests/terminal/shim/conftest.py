@@ -1,6 +1,7 @@
 """Shims for one test each, ended with it."""
 
 import asyncio
+import contextlib
 import os
 import shutil
 import tempfile
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from fabric.core.errors import StaleGenerationError
 from tests.load.trees import PATH, Screen
 from tests.support.eventually import eventually
 from workers.shim.client import ShimClient, Spawned, SpawnRequest
@@ -36,6 +38,7 @@ class Slots:
     clients: list[ShimClient] = field(default_factory=list)
     screens: list[Screen] = field(default_factory=list)
     fds: list[int] = field(default_factory=list)
+    workers: list[asyncio.subprocess.Process] = field(default_factory=list)
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def socket(self, slot: str = "a") -> Path:
@@ -73,9 +76,14 @@ class Slots:
         return spawned, screen
 
     async def close(self) -> None:
+        for worker in self.workers:
+            if worker.returncode is None:
+                worker.kill()
+            await worker.communicate()
         for client in self.clients:
             if not client.lost.done():
-                await client.quit()
+                with contextlib.suppress(StaleGenerationError):  # it has not heard of it yet
+                    await client.quit()
         for screen in self.screens:
             screen.close()
         for fd in self.fds:
@@ -89,6 +97,34 @@ async def typed(spawned: Spawned, screen: Screen, line: str, until: str = "sett-
     os.write(spawned.master_fd, f"{line}; echo {until.replace('-', chr(39) * 2)}\n".encode())
     await eventually(lambda: word.encode() in screen.text[start:], what=f"{line} to run")
     return screen.text[start:].decode("utf-8", "replace")
+
+
+def proc(pid, name):
+    """The bytes of a file of ``/proc/<pid>``."""
+    return Path(f"/proc/{pid}/{name}").read_bytes()
+
+
+def fds_of(pid):
+    """What each open descriptor of a process points at."""
+    links = {}
+    for fd in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # the listing's own
+            links[fd.name] = str(fd.readlink())
+    return links
+
+
+def is_running(pid):
+    try:
+        return proc(pid, "stat").rsplit(b")", 1)[1].split()[0] != b"Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def field_of(pid, name):
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(name + ":"):
+            return line.split()[1:]
+    raise AssertionError(name)
 
 
 @pytest.fixture

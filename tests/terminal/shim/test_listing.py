@@ -17,7 +17,7 @@ SCRIPT = """
 import errno, json, os, select, subprocess, sys, time
 sys.path.append(sys.argv[1])
 from workers.shim import listing, reap
-from workers.shim.spawn import prctl
+from workers.shim.child import prctl
 from workers.shim.teardown import Teardown
 prctl(36, 1)
 kind, with_pidfds = sys.argv[2], sys.argv[3] == "pidfds"

@@ -4,8 +4,9 @@ import errno
 
 import pytest
 
+from workers.shim.plan import SpawnError
 from workers.shim.reap import Ending, signal_name
-from workers.shim.spawn import SpawnError, _explained
+from workers.shim.spawn import _explained
 
 
 def with_number(number):
