@@ -101,6 +101,10 @@ class Calls:
         self.headers = headers
         self._timeout_s = call_timeout_s
 
+    def on_behalf(self, headers: Headers) -> "Calls":
+        """Return the same verbs over the same link with other headers."""
+        return Calls(self.link, headers, self._timeout_s)
+
     async def ask(self, method: Any, request: Any, wait_s: float | None = None) -> Any:
         """Make a call that carries its own request id; ``wait_s`` is how long it may wait."""
         timeout_s = self._timeout_s if wait_s is None else wait_s + ANSWER_S

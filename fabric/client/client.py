@@ -15,6 +15,7 @@ from fabric.client import tooling
 from fabric.client.calls import Calls
 from fabric.client.events import Events
 from fabric.client.link import Link, Tls
+from fabric.client.ptys import PtyFacade
 from fabric.client.session import Session, Task
 from fabric.client.tooling import ToolAnswer, ToolInfo
 from fabric.core.errors import (
@@ -116,6 +117,7 @@ class FabricClient:
         self._server: ServerInfo | None = None
         self._owner: OwnerGrant | None = None
         self._renewing: asyncio.Task[None] | None = None
+        self.pty = PtyFacade(self)
 
     @classmethod
     def connect(
@@ -202,6 +204,7 @@ class FabricClient:
         try:
             await self._end_renewing()
             if not self.keep:
+                await self.pty.dispose()
                 with contextlib.suppress(OwnerNotLiveError):
                     await calls.release(new_request_id(), RELEASE_WAIT_S)
         finally:
@@ -259,6 +262,11 @@ class FabricClient:
     def owner_token(self) -> str:
         """The owner's present token: a secret that ``connect(owner_token=...)`` takes."""
         return self._owner_token or ""
+
+    @property
+    def bearer(self) -> str | None:
+        """The token that names the principal; None where nobody needs one."""
+        return self._token
 
     # -- verbs ----------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from fabric.core.model import (
     SessionInfo,
     SignalDelivered,
     SignalName,
+    TailPage,
     TaskOutput,
     TaskRecord,
     WaitCondition,
@@ -83,6 +84,13 @@ class BoundVerbs:
         """Wait beside the terminal."""
         bounded = self._wait(timeout_s, self._limits.wait_timeout_s)
         return await self._sessions.wait_for(self._call.caller, session_id, condition, bounded)
+
+    async def tail(
+        self, session_id: SessionId, consumer: str, lines: int | None, request_id: RequestId
+    ) -> TailPage:
+        """Return the lines that are new to a consumer."""
+        count = lines or self._limits.pty.tail_lines
+        return await self._sessions.tail(self._call.caller, session_id, consumer, count, request_id)
 
     async def close(self, session_id: SessionId, request_id: RequestId) -> CloseResult:
         """Close a session."""
@@ -166,6 +174,7 @@ class ToolService:
             surfaces=frozenset(Surface),
             tasks=self._tasks,
             max_result_bytes=self._limits.max_result_bytes,
+            ptys=self._limits.pty,
         )
         return await caller.call(message.name, _arguments(message.arguments_json), request_id)
 

@@ -4,6 +4,9 @@ The forms are fixed: models learn them, and scripts compare them. What a termina
 never quoted or escaped; everything around it is on lines of its own in brackets.
 """
 
+import json
+from typing import Any
+
 from fabric.core.errors import FabricError
 from fabric.core.model import (
     CloseOutcome,
@@ -25,6 +28,7 @@ from fabric.tools.bound import (
     RESULT_TRUNCATED,
     TRUNCATED,
     finalize,
+    keep_ends,
     keep_head,
     keep_tail,
     reserve,
@@ -74,6 +78,27 @@ def page(value: ReadPage, max_bytes: int) -> str:
 def tailed(value: TailPage, max_bytes: int) -> str:
     """Render the new lines of a tail."""
     return reserve(value.text or "(no new output)", "", max_bytes, truncated=value.truncated)
+
+
+def as_json(value: dict[str, Any], field: str, max_bytes: int) -> str:
+    """Render a value as one JSON text; its long ``field`` gives way so that it stays JSON."""
+    text = json.dumps(value, ensure_ascii=False)
+    if size(text) <= max_bytes or not field:
+        return finalize(text, max_bytes)
+    least, most, text = 0, max_bytes, _cut_json(value, field, 0)
+    while least < most:  # escapes take room, so what fits is found by trying
+        room = (least + most + 1) // 2
+        tried = _cut_json(value, field, room)
+        if size(tried) <= max_bytes:
+            least, text = room, tried
+        else:
+            most = room - 1
+    return finalize(text, max_bytes)
+
+
+def _cut_json(value: dict[str, Any], field: str, room: int) -> str:
+    cut = {**value, field: keep_ends(value[field], room), "truncated": True}
+    return json.dumps(cut, ensure_ascii=False)
 
 
 def signalled(name: SignalName, value: SignalDelivered, max_bytes: int) -> str:

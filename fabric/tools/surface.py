@@ -25,8 +25,10 @@ from fabric.core.model import (
     SendRequest,
     SendResult,
     SessionInfo,
+    SessionStatus,
     SignalDelivered,
     SignalName,
+    TailPage,
     TaskOutput,
     TaskRecord,
     TaskState,
@@ -34,7 +36,7 @@ from fabric.core.model import (
     WaitResult,
 )
 from fabric.core.plain import to_plain
-from fabric.core.settings import TaskSettings
+from fabric.core.settings import PtySettings, TaskSettings
 from fabric.tools import render
 from fabric.tools.bound import TRUNCATED, keep_head
 from fabric.tools.policy import mark_of
@@ -76,6 +78,12 @@ class Verbs(Protocol):
         self, session_id: SessionId, condition: WaitCondition, timeout_s: float
     ) -> WaitResult:
         """Wait beside the terminal."""
+        ...
+
+    async def tail(
+        self, session_id: SessionId, consumer: str, lines: int | None, request_id: RequestId
+    ) -> TailPage:
+        """Return the lines that are new to a consumer."""
         ...
 
     async def close(self, session_id: SessionId, request_id: RequestId) -> CloseResult:
@@ -129,8 +137,10 @@ class Caller:
         surfaces: frozenset[Surface],
         tasks: TaskSettings,
         max_result_bytes: int,
+        ptys: PtySettings | None = None,
     ) -> None:
         self._verbs = verbs
+        self._ptys = Ptys(verbs, ptys or PtySettings())
         self._tasks = tasks
         self._max = max_result_bytes
         self.tools = tools_of(surfaces, background=tasks.enabled)
@@ -282,6 +292,34 @@ class Caller:
         text = render.task_killed(record, self._max)
         return text, {"outcome": outcome, "task": _task_value(record)}
 
+    async def _pty_open(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
+        opened = await self._ptys.open(
+            args["command"], request_id, cwd=args["cwd"], env=args["env"]
+        )
+        value: dict[str, Any] = {"sessionId": opened.session_id}
+        if opened.pid is not None:
+            value["pid"] = opened.pid
+        value["status"] = _status_value(opened)
+        value["initialOutput"] = opened.initial_output
+        return render.as_json(value, "initialOutput", self._max), value
+
+    async def _pty_send(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
+        session_id = _pty_id(args)
+        data = args["data"].encode("utf-8", "replace")
+        sent = await self._ptys.send(session_id, data, request_id, submit=args["submit"])
+        value = {"delta": sent.delta, "status": _status_value(sent)}
+        return render.as_json(value, "delta", self._max), value
+
+    async def _pty_tail(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
+        lines = None if args["lines"] is None else int(args["lines"])
+        page = await self._ptys.tail(_pty_id(args), request_id, lines=lines)
+        value = {"text": page.text, "lines": page.lines, "truncated": page.truncated}
+        return render.tailed(page, self._max), value
+
+    async def _pty_close(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
+        value = {"closed": await self._ptys.close(_pty_id(args), request_id)}
+        return render.as_json(value, "", self._max), value
+
     def _wait_s(self, timeout_ms: float) -> float:
         if timeout_ms <= 0:
             raise InvalidRequestError(
@@ -312,7 +350,8 @@ def card_of(tool: Tool, args: dict[str, Any]) -> Shown:
     title = tool.title.format_map(facts)
     if tool.card is not Card.TERMINAL:
         return Shown(tool.card, keep_head(title, MAX_TITLE_BYTES))
-    where = f"Terminal {args['sessionId']}" if "sessionId" in args else ""
+    session_id = args.get("sessionId") or args.get("id")
+    where = f"Terminal {session_id}" if session_id else ""
     return Shown(tool.card, keep_head(title or "(send input)", MAX_TITLE_BYTES), where)
 
 
@@ -322,7 +361,18 @@ def _task_id(args: dict[str, Any]) -> TaskId:
     return parse_task_id(args["task_id"])
 
 
-def _status_value(source: SendResult | SessionInfo | WaitResult) -> dict[str, Any]:
+def _pty_id(args: dict[str, Any]) -> SessionId:
+    if not args["id"]:
+        raise InvalidRequestError("id must be a non-empty string")
+    return parse_session_id(args["id"])
+
+
+class _HasStatus(Protocol):
+    @property
+    def status(self) -> SessionStatus: ...
+
+
+def _status_value(source: _HasStatus) -> dict[str, Any]:
     end = source.status.exit
     if end is None:
         return {"kind": "running"}

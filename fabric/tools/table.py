@@ -52,6 +52,9 @@ class Tool:
         return VALUES[self.name]
 
 
+_PTY = Param("id", "string", "The id that pty_open returned.", required=True)
+
+
 def _session(name: str = "sessionId") -> Param:
     return Param(name, "string", "The id that terminal_open returned.", required=True)
 
@@ -200,6 +203,57 @@ TOOLS: tuple[Tool, ...] = (
         Card.EXECUTE,
         "Stop task {task_id}",
         "fabric.api.v1.TaskService/Kill",
+        destructive=True,
+    ),
+    Tool(
+        "pty_open",
+        Surface.PTY,
+        "Run a command on a terminal of its own, for programs that stay and are talked to: "
+        "debuggers, REPLs, remote shells. Returns its id and what it printed until it settled.",
+        (
+            Param("command", "string", "The command line to run.", required=True),
+            Param("cwd", "string", "Working directory; default: the workspace root."),
+            Param("env", "object", "Variables exported before the command, in order."),
+        ),
+        Card.EXECUTE,
+        "{command}",
+        "fabric.api.v1.TerminalService/Open",
+    ),
+    Tool(
+        "pty_send",
+        Surface.PTY,
+        "Write to a session, followed by Enter unless submit is false, and return what it "
+        "printed while the write settled. Bytes are written exactly as given.",
+        (
+            _PTY,
+            Param("data", "string", "What to write; may be empty.", required=True),
+            Param("submit", "boolean", "Press Enter after it.", default=True),
+        ),
+        Card.TERMINAL,
+        "{data}",
+        "fabric.api.v1.TerminalService/Send",
+    ),
+    Tool(
+        "pty_tail",
+        Surface.PTY,
+        "Read the whole lines that are new since the last tail. A line without its end, such "
+        "as a prompt, comes with a later tail. truncated: more was new than lines allows.",
+        (
+            _PTY,
+            Param("lines", "integer", "How many lines at most.", minimum=1),
+        ),
+        Card.READ,
+        "Tail terminal {id}",
+        "fabric.api.v1.PtyService/Tail",
+    ),
+    Tool(
+        "pty_close",
+        Surface.PTY,
+        "End a session and every process it started. Closing it again does nothing.",
+        (_PTY,),
+        Card.DELETE,
+        "Close terminal {id}",
+        "fabric.api.v1.TerminalService/Close",
         destructive=True,
     ),
 )

@@ -122,4 +122,10 @@ VALUES: dict[str, Schema] = {
     "task_kill": closed(
         {"outcome": one_of("cancellation-requested", "already-finished"), "task": TASK}
     ),
+    "pty_open": closed(
+        {"sessionId": TEXT, "status": STATUS, "initialOutput": TEXT}, {"pid": COUNT}
+    ),
+    "pty_send": closed({"delta": TEXT, "status": STATUS}),
+    "pty_tail": closed({"text": TEXT, "lines": COUNT, "truncated": FLAG}),
+    "pty_close": closed({"closed": FLAG}),
 }

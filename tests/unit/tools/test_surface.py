@@ -15,6 +15,7 @@ from fabric.core.model import (
     SessionInfo,
     SessionStatus,
     SignalDelivered,
+    TailPage,
     TaskOutput,
     TaskRecord,
     TaskState,
@@ -38,6 +39,7 @@ class Scripted:
     def __init__(self):
         self.asked = []
         self.error = None
+        self.viewport = "command output"
 
     def __getattr__(self, name):
         async def verb(*args):
@@ -50,10 +52,11 @@ class Scripted:
                     "stub prompt",
                     WaitReason.STDIN_READ,
                 ),
-                "send": SendResult("command output", WaitReason.STDIN_READ, SessionStatus()),
+                "send": SendResult(self.viewport, WaitReason.STDIN_READ, SessionStatus()),
                 "read": ReadPage("history", 1, 0, 1, truncated=False),
                 "signal": SignalDelivered(10),
                 "wait_for": WaitResult("pattern", "text", SessionStatus()),
+                "tail": TailPage("new", 1, False, 4),
                 "close": CloseResult(SES, CloseOutcome.CLOSED),
                 "list": (),
                 "start_task": RECORD,
@@ -156,6 +159,9 @@ async def test_every_tool_of_the_table_answers(verbs):
         "text": "x",
         "signal": "SIGINT",
         "pattern": "x",
+        "command": "ls",
+        "id": SES,
+        "data": "x",
     }
     for tool in one.tools:
         args = {p.name: samples[p.name] for p in tool.params if p.name in samples}
@@ -242,3 +248,30 @@ async def test_a_title_is_the_text_as_it_is_and_bounded(verbs, fact):
     answer = await caller(verbs).call("terminal_send", {"sessionId": SES, "text": fact}, "req_1")
     assert answer.title == fact[:4096]
     assert json.dumps(answer.value)
+
+
+async def test_the_byte_surface_renders_json_and_plain_tails(verbs):
+    one = caller(verbs)
+    opened = await one.call("pty_open", {"command": "ls", "env": {"A": "b"}}, "req_1")
+    assert json.loads(opened.text) == opened.value
+    assert opened.value["initialOutput"] == "stub prompt"
+    assert verbs.asked[-1][1].command == "export A='b'\nls"
+    sent = await one.call("pty_send", {"id": SES, "data": "x", "submit": False}, "req_1")
+    assert json.loads(sent.text) == {"delta": "command output", "status": {"kind": "running"}}
+    tailed = await one.call("pty_tail", {"id": SES}, "req_1")
+    assert (tailed.text, tailed.value["lines"]) == ("new", 1)
+    assert verbs.asked[-1] == ("tail", SES, "", 200, "req_1")
+    closed = await one.call("pty_close", {"id": SES}, "req_1")
+    assert closed.text == '{"closed": true}'
+    for name, args in (("pty_open", {"command": " "}), ("pty_send", {"id": "", "data": ""})):
+        assert (await one.call(name, args, "req_1")).is_error
+
+
+async def test_a_long_delta_gives_way_and_the_text_stays_json(verbs):
+    verbs.viewport = 'say "x"\n' * 40_000
+    answer = await caller(verbs, max_bytes=4096).call("pty_send", {"id": SES, "data": "x"}, "req_1")
+    shown = json.loads(answer.text)
+    assert len(answer.text.encode()) <= 4096
+    assert shown["truncated"]
+    assert "bytes omitted" in shown["delta"]
+    assert answer.value["delta"] == verbs.viewport
