@@ -40,6 +40,7 @@ from fabric.core.settings import PtySettings, TaskSettings
 from fabric.tools import render
 from fabric.tools.bound import TRUNCATED, keep_head
 from fabric.tools.policy import mark_of
+from fabric.tools.ptys import Ptys
 from fabric.tools.schema import check
 from fabric.tools.table import Card, Surface, Tool, tools_of
 
