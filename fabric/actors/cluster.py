@@ -126,10 +126,12 @@ def start(
     starting: int = 2,
     progress: Progress = lambda sentence: None,
 ) -> Embedded:
-    """Start a one-machine cluster with room for ``sessions``; return when it answers.
+    """Start a Ray node with room for ``sessions``; return when it answers.
 
-    Blocks for one to a few seconds. What an earlier cluster of this state folder left is
-    ended first. Raises: SessionStateError (one runs here already), StartupTimeoutError.
+    It is the head of a cluster of its own, or with ``settings.address`` one more node of
+    the cluster there. Blocks for one to a few seconds. What an earlier cluster of this
+    state folder left is ended first. Raises: SessionStateError (one runs here already),
+    StartupTimeoutError.
     """
     state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     state_dir.chmod(0o700)
@@ -150,7 +152,7 @@ def start(
         cluster = Embedded(secrets.token_hex(8), temp_dir, str(token), host=this_host(settings))
         _write(state_dir, cluster)
         try:
-            return _start_head(cluster, settings, state_dir, sessions, starting, progress)
+            return _start_node(cluster, settings, state_dir, sessions, starting, progress)
         except BaseException:
             _end(read(state_dir) or cluster, state_dir)
             raise
@@ -196,7 +198,7 @@ def stop(state_dir: Path, teardown: TeardownSettings | None = None) -> int:
         return count
 
 
-def _start_head(
+def _start_node(
     cluster: Embedded,
     settings: ClusterSettings,
     state_dir: Path,
@@ -205,7 +207,11 @@ def _start_head(
     progress: Progress,
 ) -> Embedded:
     config = _node_config(cluster, settings, cluster.host, sessions, max(MIN_CPUS, starting))
-    config.update(head=True, session_name=f"session_{cluster.mark}")
+    config.update(node_ip=settings.node_ip, port=settings.port)
+    if settings.address:
+        config.update(address=settings.address)
+    else:
+        config.update(head=True, session_name=f"session_{cluster.mark}")
     ready = _launch(cluster, config, settings.start_timeout_s, state_dir, progress)
     members = _members(ready["pids"])
     cluster = replace(cluster, address=ready["address"], members=members, starter=members[0])
@@ -243,7 +249,8 @@ def _launch(
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            env=daemon_environment(cluster.token_file, cluster.temp_dir) | {MARK: cluster.mark},
+            env=daemon_environment(cluster.token_file, cluster.temp_dir, config.get("node_ip", ""))
+            | {MARK: cluster.mark},
             cwd=cluster.temp_dir,
             start_new_session=True,
         )

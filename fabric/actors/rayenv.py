@@ -50,13 +50,22 @@ class Membership:
     host: HostName
 
 
-def daemon_environment(token_file: str, temp_dir: str) -> dict[str, str]:
-    """The environment of an embedded cluster: ours without foreign Ray settings, and the flags.
+def daemon_environment(token_file: str, temp_dir: str, node_ip: str = "") -> dict[str, str]:
+    """The environment of a Ray node of ours: this one without foreign Ray settings, and the flags.
 
-    ``temp_dir`` tells a node's sandbox which folder of Ray's to hide.
+    ``temp_dir`` tells a node's sandbox which folder of Ray's to hide; ``node_ip`` "" means
+    that the node is reached on this machine only.
     """
     env = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
-    return env | FLAGS | _auth(token_file) | {_CLUSTERS: "0", "RAY_TMPDIR": temp_dir}
+    return (
+        env
+        | FLAGS
+        | _auth(token_file)
+        | {
+            _CLUSTERS: "1" if node_ip else "0",
+            "RAY_TMPDIR": temp_dir,
+        }
+    )
 
 
 def join(

@@ -1,11 +1,13 @@
 """One Ray node of an embedded cluster, as a program: ``python -m fabric.actors.raynode``.
 
 It does what ``ray start --block`` does, with three differences that ``ray start`` has no
-flags for: everything listens on 127.0.0.1 only, no helper processes are started (see
-``fabric.actors.idle_agent``), and the start is measured in one second instead of five.
+flags for: everything listens on one address, 127.0.0.1 by default, no helper processes
+are started (see ``fabric.actors.idle_agent``), and the start is measured in one second
+instead of five.
 For that it uses Ray's own ``Node`` class, which is why the project pins Ray's minor version.
 
-The one argument is JSON: ``head``, ``address`` (of a head, unless this is one), ``labels``,
+The one argument is JSON: ``head``, ``address`` (of a head, unless this is one), ``node_ip``
+(of this node, "" for loopback), ``port`` (of a head, 0 for any), ``labels``,
 ``resources``, ``num_cpus``, ``object_store_bytes``, ``temp_dir``, ``session_name`` and
 ``ready_file``, which gets ``{"address", "pids"}`` once the node answers. The program
 ends when a process of the node does, and its processes end with it, however it ends.
@@ -75,7 +77,7 @@ def start(config: dict[str, Any]) -> LeanNode:
     make: Any = RayParams
     params = make(
         gcs_address=config.get("address"),
-        node_ip_address=LOOPBACK,
+        node_ip_address=config.get("node_ip") or LOOPBACK,
         node_name=config["labels"].get("ptyfabric.host"),
         num_cpus=config["num_cpus"],
         num_gpus=0,
@@ -84,7 +86,7 @@ def start(config: dict[str, Any]) -> LeanNode:
         object_store_memory=config["object_store_bytes"],
         temp_dir=config["temp_dir"],
         session_name=config["session_name"] if config["head"] else None,
-        gcs_server_port=0 if config["head"] else None,
+        gcs_server_port=config.get("port", 0) if config["head"] else None,
         dashboard_agent_listen_port=0,
         include_dashboard=False,
         include_log_monitor=False,

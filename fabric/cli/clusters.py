@@ -1,4 +1,8 @@
-"""The cluster below a fabric, as the supervisor sees it: one it joins, or one of its own."""
+"""The cluster below a fabric, as the supervisor sees it.
+
+A whole one of its own (``embedded``), one that others run, or one that others head and to
+which this machine's Ray node is added (``cluster.address`` and ``cluster.node_ip``).
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -17,18 +21,26 @@ class Cluster:
         self._settings = settings
         self._state = state
         self.embedded = embedded
+        self._runs_ray = embedded or bool(settings.cluster.node_ip)
         self.address = "" if embedded else settings.cluster.address
 
     async def start(self, progress: Progress) -> None:
-        """Start the embedded cluster, or find the one to join.
+        """Start this machine's Ray node, or find the one that is there.
 
         Cancelling it waits until what was begun is complete, so that it can be ended.
         Raises: StartupTimeoutError, SessionStateError.
         """
-        if not self.embedded:
+        if not self._runs_ray:
             progress(f"joining the cluster at {self.address}")
             return
-        progress("starting a one-machine cluster")
+        where = (
+            f"a Ray node that joins {self.address}"
+            if not self.embedded
+            else "a one-machine cluster"
+        )
+        if self.embedded and self._settings.cluster.node_ip:
+            where = f"the head of a cluster on {self._settings.cluster.node_ip}"
+        progress(f"starting {where}")
         work = asyncio.ensure_future(asyncio.to_thread(self._start, progress))
         try:
             await asyncio.shield(work)
@@ -47,26 +59,29 @@ class Cluster:
             starting=node.max_starting,
             progress=progress,
         )
-        self.address = embedded.address
+        self.address = self._settings.cluster.address or embedded.address
 
     async def lost(self) -> None:
-        """Return when the embedded cluster has died by itself; never for one that was joined."""
+        """Return when this machine's Ray node has died by itself; never for one of others."""
         from fabric.actors import cluster
 
         while True:
             await asyncio.sleep(_LOOK_EVERY_S)
-            if self.embedded:
+            if self._runs_ray:
                 found = await asyncio.to_thread(cluster.read, self._state.folder)
                 if found is None or not found.is_alive:
                     return
 
     async def stop(self, progress: Progress) -> None:
-        """End the embedded cluster and every session on it; one that was joined goes on.
+        """End this machine's Ray node and every session on it; one of others goes on.
 
         Raises: CleanupIncompleteError.
         """
-        if self.embedded:
+        if self._runs_ray or self._left_something():
             await asyncio.to_thread(self._stop, progress)
+
+    def _left_something(self) -> bool:
+        return (self._state.folder / "cluster.json").exists()
 
     def _stop(self, progress: Progress) -> None:
         from fabric.actors import cluster
@@ -81,6 +96,6 @@ class Cluster:
             progress(f"ended {count} terminals and idle shims")
 
     def kill(self) -> None:
-        """End the embedded cluster's processes and sessions. Raises: CleanupIncompleteError."""
-        if self.embedded:
+        """End this machine's Ray processes and sessions. Raises: CleanupIncompleteError."""
+        if self._runs_ray:
             self._stop(lambda sentence: None)
