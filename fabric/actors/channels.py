@@ -79,9 +79,10 @@ class Channels:
         for task in list(self._opening.values()):
             task.cancel()
         await asyncio.gather(*self._opening.values(), return_exceptions=True)
-        for channel in self._open.values():
+        open_ones = list(self._open.values())  # each leaves the table by itself when it ends
+        for channel in open_ones:
             channel.close()
-            await channel.closed
+        await asyncio.gather(*(channel.closed for channel in open_ones), return_exceptions=True)
         self._open.clear()
 
     async def _connect(self, location: Location) -> ChannelClient:

@@ -116,6 +116,8 @@ def _add_session_commands(command: Any) -> None:
     opening.add_argument("--host", help="only this node")
     opening.add_argument("--rows", type=int)
     opening.add_argument("--cols", type=int)
+    opening.add_argument("--term", help="the TERM variable (dumb); to attach: xterm-256color")
+    opening.add_argument("--command", help="what to run right after start-up")
     opening.add_argument("--timeout", type=_seconds, metavar="S", help="how long it may take")
 
     send = command("send", "type text, wait until the program wants input again, print its output")
@@ -136,6 +138,13 @@ def _add_session_commands(command: Any) -> None:
     send.add_argument("--background", action="store_true", help="return at once with a task's id")
     _add_task_commands(command)
 
+    attach = command("attach", "use a session in this terminal, as a person; its keys, its screen")
+    _session(attach)
+    attach.add_argument("--read-only", action="store_true", help="only look: no keys, no resize")
+    attach.add_argument(
+        "--detach-key", default="Ctrl-]", metavar="KEY", help="leaves the session running (Ctrl-])"
+    )
+
     close = command("close", "close sessions and wait until their processes have ended")
     close.add_argument("session", nargs="*", help="ids (ses_...) or names")
     close.add_argument("--all", action="store_true", help="every session of this agent")
@@ -151,6 +160,20 @@ def _add_model_commands(command: Any) -> None:
         default=[],
         choices=["terminal", "task", "pty", "shared_terminal"],
         help="only this family; may be repeated",
+    )
+    mcp = command("mcp", "serve the tools to an MCP client, over standard input and output")
+    mcp.add_argument("--http", metavar="HOST:PORT", help="over streamable HTTP instead")
+    mcp.add_argument("--insecure", action="store_true", help="HTTP beyond loopback without TLS")
+    mcp.add_argument(
+        "--idle", type=_seconds, metavar="S", default=1800.0, help="HTTP: end an idle owner (1800)"
+    )
+    mcp.add_argument("--mode", choices=_MODES, help="how the sessions are confined")
+    mcp.add_argument(
+        "--surface",
+        action="append",
+        default=[],
+        choices=["terminal", "task", "pty", "shared_terminal"],
+        help="only this family of tools; may be repeated",
     )
 
 

@@ -245,6 +245,11 @@ class FabricClient:
         return self._calls
 
     @property
+    def addresses(self) -> tuple[str, ...]:
+        """The gateways this client was given."""
+        return self._addresses
+
+    @property
     def server(self) -> ServerInfo:
         """The server as it introduced itself."""
         if self._server is None:

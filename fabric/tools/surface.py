@@ -2,14 +2,20 @@
 
 ``Surface`` carries a call of a model through: check the arguments, call the verb, render
 the answer within its bound. What goes wrong is an answer too (``is_error``), so that the
-model can read it; only what is no answer at all (a dead gateway) is left to the RPC.
+model can read it; only what a model can do nothing about (no owner any more, a registry
+that is away) is raised, for the harness to see to.
 """
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from fabric.core.errors import FabricError, InvalidRequestError
+from fabric.core.errors import (
+    FabricError,
+    InvalidRequestError,
+    OwnerNotLiveError,
+    UnauthenticatedError,
+)
 from fabric.core.ids import (
     RequestId,
     SessionId,
@@ -148,7 +154,10 @@ class Caller:
         self._by_name = {tool.name: tool for tool in self.tools}
 
     async def call(self, name: str, arguments: Any, request_id: RequestId) -> Answer:
-        """Answer a call; a failure is an answer with ``is_error``."""
+        """Answer a call; a failure is an answer with ``is_error``.
+
+        Raises: OwnerNotLiveError, UnauthenticatedError, and what may be tried again as it is.
+        """
         tool = self._by_name.get(name)
         shown = Shown()
         try:
@@ -158,7 +167,11 @@ class Caller:
             args = check(tool.params, arguments)
             shown = card_of(tool, args)
             text, value = await handler(args, request_id)
+        except (OwnerNotLiveError, UnauthenticatedError):
+            raise
         except FabricError as error:
+            if error.retryable:
+                raise
             mark = mark_of(tool.surface) if tool else TRUNCATED
             return Answer(
                 render.failed(error, self._max, mark),

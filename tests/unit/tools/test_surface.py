@@ -155,6 +155,15 @@ async def test_every_tool_of_the_table_answers(verbs):
     samples = {
         "type": "shell",
         "sessionId": SES,
+@pytest.mark.parametrize(
+    "error", [OwnerNotLiveError, UnauthenticatedError, RegistryUnavailableError]
+)
+async def test_what_a_model_can_do_nothing_about_is_the_harness_matter(verbs, error):
+    verbs.error = error("gone")
+    with pytest.raises(error):
+        await caller(verbs).call("terminal_list", {}, "req_1")
+
+
         "task_id": TSK,
         "text": "x",
         "signal": "SIGINT",

@@ -1,0 +1,1 @@
+"""The fabric as an MCP server; needs the extra ``pty-fabric[mcp]``."""
