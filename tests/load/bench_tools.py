@@ -8,7 +8,6 @@ Server and client share one process and one event loop.
 """
 
 import argparse
-import asyncio
 import sys
 import time
 from collections.abc import Awaitable, Callable

@@ -5,7 +5,12 @@ import json
 import jsonschema
 import pytest
 
-from fabric.core.errors import ForeignSessionError
+from fabric.core.errors import (
+    ForeignSessionError,
+    OwnerNotLiveError,
+    RegistryUnavailableError,
+    UnauthenticatedError,
+)
 from fabric.core.model import (
     CloseOutcome,
     CloseResult,
