@@ -117,7 +117,7 @@ def _add_session_commands(command: Any) -> None:
     opening.add_argument("--rows", type=int)
     opening.add_argument("--cols", type=int)
     opening.add_argument("--term", help="the TERM variable (dumb); to attach: xterm-256color")
-    opening.add_argument("--command", help="what to run right after start-up")
+    opening.add_argument("--run", metavar="COMMAND", help="what to type right after start-up")
     opening.add_argument("--timeout", type=_seconds, metavar="S", help="how long it may take")
 
     send = command("send", "type text, wait until the program wants input again, print its output")

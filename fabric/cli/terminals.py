@@ -64,6 +64,8 @@ def open_session(context: Context) -> int:
             host=given.host,
             rows=given.rows,
             cols=given.cols,
+            term=given.term,
+            command=given.run,
             timeout_s=given.timeout,
         )
         result = session.opened
