@@ -66,8 +66,16 @@ def _refuse_an_open_door(context: Context) -> None:
 
 def _already_up(state: StateDir) -> FabricError:
     record = state.record()
-    where = f" on {record.gateway} (pid {record.pid})" if record else ""
-    return refusal("ALREADY_UP", f"a fabric of {state.folder} is up already{where}", 5)
+    if record is None or not record.gateway:
+        pid = f" (pid {record.pid})" if record else ""
+        return refusal(
+            "ALREADY_UP",
+            f"a fabric of {state.folder} is just starting or ending{pid}",
+            5,
+            hint="fabric status; try again",
+        )
+    where = f"{record.gateway} (pid {record.pid})"
+    return refusal("ALREADY_UP", f"a fabric of {state.folder} is up already on {where}", 5)
 
 
 def _up_detached(context: Context, state: StateDir) -> int:
@@ -90,6 +98,9 @@ def _up_detached(context: Context, state: StateDir) -> int:
     except KeyboardInterrupt:
         process.terminate()
         process.wait()
+        raise
+    except FabricError:
+        process.wait()  # it takes down what it had started; only then the folder is free again
         raise
     if record is None:
         code = process.wait()

@@ -12,6 +12,7 @@ from fabric.core.model import Network, SandboxMode
 from fabric.core.policy import parse as parse_policies
 
 MIN_RESULT_BYTES = 64
+MAX_PORT = 65_535
 
 
 class Secret(str):
@@ -68,6 +69,12 @@ class ReadinessSettings:
             "idle_silence_s",
             self.idle_silence_s,
             "first_probe_s <= poll_interval_s <= idle_silence_s <= timeout_s",
+        )
+        faults.check(
+            self.handoff_grace_s >= self.poll_interval_s,
+            "handoff_grace_s",
+            self.handoff_grace_s,
+            "must not be below poll_interval_s",
         )
         faults.raise_if_any()
 
@@ -358,7 +365,13 @@ class GatewaySettings:
             f"must be at least {MIN_RESULT_BYTES}",
         )
         host, _, port = self.listen.rpartition(":")
-        faults.check(bool(host) and port.isdigit(), "listen", self.listen, "must read address:port")
+        # A larger port would be taken modulo 65536 below us, and another one listened on.
+        faults.check(
+            bool(host) and port.isdecimal() and int(port) <= MAX_PORT,
+            "listen",
+            self.listen,
+            f"must read address:port, with a port of at most {MAX_PORT}",
+        )
         faults.check(
             bool(self.tls_cert_file) == bool(self.tls_key_file),
             "tls_key_file",

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 from pathlib import Path
 
@@ -63,6 +64,16 @@ def test_a_second_up_in_the_same_folder_is_refused(fabric):
     again = fabric("up", "--json")
     assert (again.code, again.error["reason"]) == (5, "ALREADY_UP")
     assert fabric("status").code == 0, "the first is unharmed"
+
+
+def test_a_start_that_fails_leaves_the_folder_free(fabric):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        failed = fabric("up", "-d", "--json", "--set", f"gateway.listen=127.0.0.1:{port}")
+        assert (failed.code, failed.error["reason"]) == (2, "INVALID_SETTINGS")
+        assert fabric("status").code == 7
+        assert fabric("down", check=True).out.startswith("no fabric")
+    assert not fabric_processes()
 
 
 def test_up_in_the_foreground_stops_at_ctrl_c_and_says_what_it_waits_for(fabric):

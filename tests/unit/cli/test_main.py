@@ -130,6 +130,18 @@ def test_up_in_a_folder_where_one_runs_says_where_it_is(capsys, monkeypatch, tmp
     assert "127.0.0.1:9" in err
 
 
+@pytest.mark.parametrize("gateway", ["", None])
+def test_up_in_a_folder_where_one_starts_or_ends_says_so(capsys, tmp_path, gateway):
+    state = lifecycle.StateDir(tmp_path / "state").prepare()
+    if gateway is not None:
+        state.write_record(lifecycle.Record(7, 8, gateway, "c", True, 1.0, "0"))
+    with state.holding(state.lock_file, wait=False):
+        code, _, err = run(capsys, "up")
+    assert code == 5
+    assert "just starting or ending" in err
+    assert "try again" in err
+
+
 def test_an_interrupt_is_130(capsys, monkeypatch):
     def interrupt(_):
         raise KeyboardInterrupt
