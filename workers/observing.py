@@ -9,7 +9,12 @@ import time
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from fabric.core.errors import CursorExpiredError, InvalidRequestError, LimitReachedError
+from fabric.core.errors import (
+    CursorExpiredError,
+    InvalidRequestError,
+    LimitReachedError,
+    SessionLostError,
+)
 from fabric.core.model import (
     BytesPage,
     ReadPage,
@@ -115,6 +120,9 @@ class Observing:
         """Stream bytes from ``offset`` (None: from now on) until nothing more can come."""
         session = self._session
         at = session.log.next_offset if offset is None else offset
+        if offset is None:
+            # Where "now" was: whoever breaks off before the first byte can go on from here.
+            yield BytesPage(at, b"", at, session.log.first_offset)
         last = 0.0
         while True:
             try:
@@ -228,8 +236,13 @@ class Observing:
         return session.is_ready
 
     def page(self, offset: int, max_bytes: int) -> BytesPage:
-        """Return the bytes that are there. Raises: CursorExpiredError, InvalidRequestError."""
+        """Return the bytes that are there.
+
+        Raises: CursorExpiredError, InvalidRequestError, SessionLostError (the worker stops).
+        """
         session = self._session
+        if session.is_abandoned:
+            raise SessionLostError("the session's worker stops", session_id=session.spec.session_id)
         log = session.log
         if offset > log.next_offset:
             raise InvalidRequestError(

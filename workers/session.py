@@ -11,7 +11,7 @@ import logging
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from fabric.core.clock import Clock
 from fabric.core.errors import (
@@ -39,6 +39,7 @@ from workers.ledger import Ledger
 from workers.observing import Observing
 from workers.pulse import Pulse
 from workers.readiness.inspector import Inspector
+from workers.recording import Recording
 from workers.sandbox.limits import OUT_OF_MEMORY, SessionCgroup
 from workers.sending import Sending
 from workers.shim.client import ShimClient, Spawned
@@ -47,6 +48,7 @@ from workers.terminal.dialects import Dialect
 from workers.terminal.master import Master
 from workers.text.bytelog import ByteLog
 from workers.text.cursors import Cursors
+from workers.text.marks import Mark
 from workers.text.transcript import Transcript
 from workers.writing import Writing
 
@@ -77,6 +79,18 @@ class Parts:
     cgroup: SessionCgroup | None = None
 
 
+class Observer(Protocol):
+    """Who is told of output, after it went into text and memory, and of the program's end."""
+
+    def output(self, marks: list[Mark]) -> None:
+        """Take note of output."""
+        ...
+
+    def exited(self) -> None:
+        """Take note of the end."""
+        ...
+
+
 class Session:
     """A running terminal."""
 
@@ -105,6 +119,7 @@ class Session:
         self.rows, self.cols = spec.rows, spec.cols
         self.status = SessionStatus()
         self.is_over = False
+        self.is_abandoned = False
         self.is_ready = False
         self.last_output_at = clock.monotonic()
         self.last_activity_at = clock.wall()
@@ -114,6 +129,8 @@ class Session:
         self.observing = Observing(self)
         self.writing = Writing(self)
         self.attaching = Attaching(self)
+        self.observers: list[Observer] = []
+        self.recording = Recording.begun(settings.transcript, spec, clock)
         self._signals: Repeats[SignalDelivered] = Repeats(
             retention_s=settings.input.request_retention_s,
             max_entries=settings.input.max_request_ids,
@@ -169,7 +186,7 @@ class Session:
             cols=self.cols,
             created_at=spec.created_at,
             last_activity_at=self.last_activity_at,
-            adoption=self.parts.shim.adoption,
+            adoption=self.parts.shim.adoption + (spec.shared.adoptions if spec.shared else 0),
             busy=self.sending.is_busy,
         )
 
@@ -260,6 +277,8 @@ class Session:
         self.parts.master.resize(rows, cols)
         self.rows, self.cols = rows, cols
         self.observing.resized()
+        if self.recording is not None:
+            self.recording.resized(rows, cols)
         self.changed.send()
         return self.info()
 
@@ -301,16 +320,24 @@ class Session:
             await self.changed.wait()
 
     def abandon(self) -> None:
-        """Let go of the terminal without touching it; the shim keeps it."""
+        """Let go of the terminal without touching it; the shim keeps it. May be repeated."""
+        if self.is_abandoned:
+            return
+        self.is_abandoned = True
         self.sending.close()
         self.writing.close()
         self.parts.master.close()
         self.parts.ledger.release()
         self.parts.cursors.release()
         self.log.close()
+        if self.recording is not None:
+            self.recording.close()
+        self.changed.send()
 
     def _on_output(self, data: bytes) -> None:
         self.log.append(data)
+        if self.recording is not None:
+            self.recording.output(data)
         marks = self.transcript.feed(data)
         self.parts.cursors.note(self.log.next_offset, self.transcript.next_line)
         self.last_output_at = self.clock.monotonic()
@@ -319,6 +346,8 @@ class Session:
             if mark.cwd is not None:
                 self.cwd = mark.cwd
         self.sending.output(marks)
+        for observer in self.observers:
+            observer.output(marks)
         self.changed.send()
 
     def _on_exit(self, exited: "asyncio.Future[ExitStatus]") -> None:
@@ -334,11 +363,15 @@ class Session:
             self.status = replace(self.status, exit=status)
             self.transcript.flush()
             self.sending.exited(self.status)
+            for observer in self.observers:
+                observer.exited()
             self.notify(
                 "session_exited",
                 {"exit_code": status.exit_code, "signal": status.signal, "detail": status.detail},
             )
         self.is_over = True
+        if self.recording is not None:
+            self.recording.close()
         self.changed.send()
 
     def _explained(self, status: ExitStatus) -> ExitStatus:

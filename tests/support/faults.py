@@ -11,6 +11,8 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 
+from tests.support.eventually import pause
+
 CHUNK_BYTES = 65_536
 
 
@@ -88,7 +90,7 @@ class FaultProxy:
             while data := await reader.read(CHUNK_BYTES):
                 if self.active and chance() < rates.delay:
                     self.faults["delay"] += 1
-                    await asyncio.sleep(chance() * rates.longest_delay_s)
+                    await pause(chance() * rates.longest_delay_s, "a slow network is the fault")
                 if self.active and chance() < (rates.before if towards_server else rates.after):
                     self.faults["before" if towards_server else "after"] += 1
                     return
@@ -96,5 +98,5 @@ class FaultProxy:
                 await writer.drain()
                 if self.active and towards_server and chance() < rates.during:
                     self.faults["during"] += 1
-                    await asyncio.sleep(chance() * rates.during_s)
+                    await pause(chance() * rates.during_s, "the call is under way when it breaks")
                     return

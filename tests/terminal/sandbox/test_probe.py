@@ -68,14 +68,15 @@ def test_without_anything_the_node_says_why(monkeypatch):
     monkeypatch.setattr(bubblewrap, "binaries", tuple)
     monkeypatch.setattr(landlock, "kernel_abi", lambda: 0)
     verdict = probed()
-    assert verdict.kinds == ()
+    assert set(verdict.kinds) <= {"run-as"}
     assert verdict.failure == "no bubblewrap program"
     assert verdict.summary == "none: no bubblewrap program"
 
 
 def test_nothing_is_left_behind():
+    before = set(Path("/var/tmp").glob("fabric-probe-*"))
     probed()
-    assert not list(Path("/var/tmp").glob("fabric-probe-*"))
+    assert set(Path("/var/tmp").glob("fabric-probe-*")) <= before
 
 
 def test_the_overhead_of_bubblewrap_is_a_few_milliseconds(tmp_path):

@@ -10,7 +10,7 @@ from tests.support.local_worker import spec_for
 from workers.sandbox import workspace
 from workers.sandbox.account import Account
 
-ME = Account(1000, 1000, (1000,), "me", "/home/me", "/bin/sh")
+ME = Account(1000, 1000, (1000,), "me", "/srv/me", "/bin/sh")
 WRITE = SandboxMode.WORKSPACE_WRITE
 
 
@@ -21,7 +21,7 @@ def root_of(mode=WRITE, environ=None, account=ME, **settings):
 
 def test_a_session_that_writes_gets_a_folder_of_its_owner(monkeypatch):
     monkeypatch.setattr(workspace.os, "geteuid", lambda: 1000)
-    here = "/home/me/.local/share/pty-fabric/workspaces/alice/build%2F7"
+    here = "/srv/me/.local/share/pty-fabric/workspaces/alice/build%2F7"
     assert root_of() == (here, True)
     assert root_of(environ={"XDG_DATA_HOME": "/data"})[0] == (
         "/data/pty-fabric/workspaces/alice/build%2F7"
