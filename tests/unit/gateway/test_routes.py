@@ -64,7 +64,8 @@ def test_a_drain_ends_at_once_only_what_changes_nothing():
     waits = {name for name, route in _routes().items() if route.kind is Kind.WAIT}
     assert waits == {
         "OwnerService.KeepAlive", "TerminalService.WaitFor", "TaskService.TaskOutput",
-        "PtyService.ReadBytes", "PtyService.Follow", "PtyService.Attach", "EventService.FollowEvents",
+        "PtyService.ReadBytes", "PtyService.Follow", "PtyService.Attach",
+        "EventService.FollowEvents",
     }  # fmt: skip
 
 
