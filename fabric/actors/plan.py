@@ -35,6 +35,7 @@ class Plan:
             gateway.signing_key_file,
             gateway.revoked_file,
             gateway.tls_key_file,
+            worker.transcript.dir,
             *(os.environ.get(name, "") for name in CLIENT_SECRETS),
         )
         masked = (

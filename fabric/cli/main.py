@@ -22,6 +22,7 @@ COMMANDS = {
     "config": "fabric.cli.configuration:config",
     "tools": "fabric.cli.tools:tools",
     "mcp": "fabric.cli.mcp:mcp",
+    "replay": "fabric.cli.replay:replay",
     "nodes": "fabric.cli.terminals:nodes",
     "open": "fabric.cli.terminals:open_session",
     "send": "fabric.cli.terminals:send",

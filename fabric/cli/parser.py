@@ -161,6 +161,13 @@ def _add_model_commands(command: Any) -> None:
         choices=["terminal", "task", "pty", "shared_terminal"],
         help="only this family; may be repeated",
     )
+    replay = command("replay", "play a recorded terminal (asciicast) in this one")
+    replay.add_argument("file", help="a .cast file of the setting worker.transcript.dir")
+    replay.add_argument("--speed", type=_seconds, default=1.0, metavar="X", help="so much faster")
+    replay.add_argument(
+        "--idle", type=_seconds, default=5.0, metavar="S", help="shorten longer pauses to this (5)"
+    )
+    replay.add_argument("--no-wait", action="store_true", help="print it all at once")
     mcp = command("mcp", "serve the tools to an MCP client, over standard input and output")
     mcp.add_argument("--http", metavar="HOST:PORT", help="over streamable HTTP instead")
     mcp.add_argument("--insecure", action="store_true", help="HTTP beyond loopback without TLS")

@@ -196,6 +196,79 @@ class ShellSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class TranscriptSettings:
+    """A record of calls and of terminal output, below ``dir``; off while that is empty.
+
+    ``max_total_bytes`` bounds all of a node's files together, ``retention_s`` their age.
+    """
+
+    dir: str = ""
+    retention_s: float = 604_800.0
+    max_file_bytes: int = 16_777_216
+    max_total_bytes: int = 1_073_741_824
+
+    def __post_init__(self) -> None:
+        """Check ranges. Raises: SettingsError."""
+        faults = _positive("worker.transcript", self)
+        faults.check(
+            not self.dir or self.dir.startswith(("/", "~")), "dir", self.dir, "must be absolute"
+        )
+        faults.check(
+            self.max_file_bytes <= self.max_total_bytes,
+            "max_file_bytes",
+            self.max_file_bytes,
+            "must not exceed max_total_bytes",
+        )
+        faults.raise_if_any()
+
+
+@dataclass(frozen=True, slots=True)
+class SharedSettings:
+    """The shared terminal of an owner; all of it is fixed when the fabric starts.
+
+    ``shell_args`` are the shell's arguments at every spawn; ``scrollback_*`` exclude the
+    viewport; ``max_sessions`` counts the live shared terminals of the whole fabric.
+    """
+
+    shell_path: str = "/bin/bash"
+    shell_args: tuple[str, ...] = ("--noprofile", "--norc", "-i")
+    rows: int = 40
+    cols: int = 160
+    scrollback_lines: int = 10_000
+    scrollback_max_bytes: int = 4_194_304
+    max_tool_output_bytes: int = 262_144
+    max_input_bytes: int = 65_536
+    max_queued_operations: int = 128
+    max_sessions: int = 32
+    poll_interval_s: float = 0.05
+    operation_timeout_s: float = 30.0
+    interrupt_timeout_s: float = 5.0
+    disconnect_grace_s: float = 15.0
+    dispose_grace_s: float = 3.0
+
+    def __post_init__(self) -> None:
+        """Check ranges, forms and relations. Raises: SettingsError."""
+        faults = _positive("worker.shared", self)
+        faults.check(
+            self.shell_path.endswith("bash"), "shell_path", self.shell_path, "must name bash"
+        )
+        for argument in self.shell_args:
+            faults.check(
+                bool(argument), "shell_args", self.shell_args, "must not hold an empty one"
+            )
+        for name, most in (("rows", 1000), ("cols", 1000)):
+            value = getattr(self, name)
+            faults.check(value <= most, name, value, f"must be at most {most}")
+        faults.check(
+            1024 <= self.max_tool_output_bytes <= self.scrollback_max_bytes,
+            "max_tool_output_bytes",
+            self.max_tool_output_bytes,
+            "must lie between 1024 and scrollback_max_bytes",
+        )
+        faults.raise_if_any()
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerSettings:
     """What one session needs to know."""
 
@@ -205,6 +278,8 @@ class WorkerSettings:
     teardown: TeardownSettings = field(default_factory=TeardownSettings)
     sandbox: SandboxSettings = field(default_factory=SandboxSettings)
     shell: ShellSettings = field(default_factory=ShellSettings)
+    transcript: TranscriptSettings = field(default_factory=TranscriptSettings)
+    shared: SharedSettings = field(default_factory=SharedSettings)
 
 
 @dataclass(frozen=True, slots=True)

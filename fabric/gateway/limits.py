@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from fabric.core.model import SandboxMode
 from fabric.core.policy import OwnerPolicies
 from fabric.core.policy import parse as parse_policies
-from fabric.core.settings import PtySettings, Settings, TaskSettings
+from fabric.core.settings import PtySettings, Settings, TaskSettings, TranscriptSettings
 
 SHELL_TYPE = "shell"
 MODE_RANK = {
@@ -37,6 +37,7 @@ class Limits:
     tasks: TaskSettings = field(default_factory=TaskSettings)
     policies: OwnerPolicies = field(default_factory=OwnerPolicies)
     pty: PtySettings = field(default_factory=PtySettings)
+    transcript: TranscriptSettings = field(default_factory=TranscriptSettings)
 
 
 def limits_of(settings: Settings) -> Limits:
@@ -63,4 +64,5 @@ def limits_of(settings: Settings) -> Limits:
         tasks=settings.tasks,
         policies=parse_policies(settings.registry.policies),
         pty=settings.pty,
+        transcript=settings.worker.transcript,
     )

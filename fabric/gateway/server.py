@@ -34,6 +34,7 @@ from fabric.gateway.tasks import TaskService
 from fabric.gateway.terminals import TerminalService
 from fabric.gateway.tokens import KeyRing
 from fabric.gateway.tooling import ToolService
+from fabric.gateway.transcript import CallRecord
 from fabric.wire.methods import METHODS, SERVICES
 
 CLEANUP_S = 10.0
@@ -76,6 +77,7 @@ class Gateway:
         self._health = health.aio.HealthServicer()
         self._guard: Guard | None = None
         self._joined = ""
+        self._record = CallRecord.begun(self._limits.transcript, host)
         self.address = ""
 
     async def start(self) -> str:
@@ -155,7 +157,7 @@ class Gateway:
             TaskService(self._registry, self._sessions, self._limits),
             PtyService(self._sessions, self._limits),
             EventService(self._registry, News(self._registry)),
-            ToolService(self._registry, self._sessions, self._limits),
+            ToolService(self._registry, self._sessions, self._limits, self._record),
             FabricService(self._registry, self._limits, self._host, lambda: guard.draining),
         ]
         for service in services:
@@ -190,6 +192,8 @@ class Gateway:
         if left:
             _log.warning("calls left behind by the drain", extra={"calls": left})
         await server.stop(FLUSH_S)
+        if self._record is not None:
+            self._record.close()
         _log.info("gateway stopped", extra={"address": self.address})
 
     async def _leave(self) -> None:

@@ -34,6 +34,7 @@ from fabric.gateway.calls import Access, Call, Kind, Route, Routes
 from fabric.gateway.limits import Limits
 from fabric.gateway.ports import RegistryPort, SessionsPort
 from fabric.gateway.terminals import refuse_large
+from fabric.gateway.transcript import CallRecord
 from fabric.tools.surface import Answer
 from fabric.tools.surface import Caller as ToolCaller
 from fabric.tools.table import Surface, Tool, guidance_of, tools_of
@@ -124,11 +125,18 @@ class ToolService:
 
     name = "ToolService"
 
-    def __init__(self, registry: RegistryPort, sessions: SessionsPort, limits: Limits) -> None:
+    def __init__(
+        self,
+        registry: RegistryPort,
+        sessions: SessionsPort,
+        limits: Limits,
+        record: CallRecord | None = None,
+    ) -> None:
         self._registry = registry
         self._sessions = sessions
         self._limits = limits
         self._tasks = limits.tasks
+        self._record = record
 
     def routes(self) -> Routes:
         """Return the handlers by the names of their RPCs."""
@@ -176,7 +184,18 @@ class ToolService:
             max_result_bytes=self._limits.max_result_bytes,
             ptys=self._limits.pty,
         )
-        return await caller.call(message.name, _arguments(message.arguments_json), request_id)
+        arguments = _arguments(message.arguments_json)
+        if self._record is None:
+            return await caller.call(message.name, arguments, request_id)
+        started = time.monotonic()
+        try:
+            answer = await caller.call(message.name, arguments, request_id)
+        except BaseException:
+            self._record.lose(arguments)
+            raise
+        took_s = time.monotonic() - started
+        self._record.add(call.caller.owner_id, message.name, arguments, answer, took_s)
+        return answer
 
 
 def _arguments(text: str) -> Any:

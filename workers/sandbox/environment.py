@@ -22,13 +22,13 @@ from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 
 from fabric.core.errors import InvalidRequestError
+from fabric.core.redact import names_a_secret
 from workers.sandbox.account import Account
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 UTF8_LOCALE = "C.UTF-8"
 MAX_ENTRY_BYTES = 131_071  # the kernel's limit for one string handed to a program
 
-CREDENTIAL_WORDS = ("KEY", "SECRET", "TOKEN", "PASSWORD", "PASSWD", "CREDENTIAL")
 SERVICE_PREFIXES = ("RAY_", "GRPC_", "FABRIC_")
 RESERVED_PREFIX = "FABRIC_"
 # Never inherited, whatever the allow-list says: they load code into programs, change how a
@@ -93,7 +93,7 @@ def inherit(ambient: Mapping[str, str], allow: Iterable[str]) -> dict[str, str]:
 def is_credential(name: str) -> bool:
     """Tell whether a name looks like a credential or belongs to the service."""
     upper = name.upper()
-    return upper.startswith(SERVICE_PREFIXES) or any(word in upper for word in CREDENTIAL_WORDS)
+    return upper.startswith(SERVICE_PREFIXES) or names_a_secret(name)
 
 
 def check_explicit(explicit: Iterable[tuple[str, str]]) -> dict[str, str]:
