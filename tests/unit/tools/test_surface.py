@@ -155,11 +155,6 @@ async def test_an_error_carries_its_reason(verbs):
     assert answer.value["error"]["session_id"] == SES
 
 
-async def test_every_tool_of_the_table_answers(verbs):
-    one = caller(verbs)
-    samples = {
-        "type": "shell",
-        "sessionId": SES,
 @pytest.mark.parametrize(
     "error", [OwnerNotLiveError, UnauthenticatedError, RegistryUnavailableError]
 )
@@ -169,6 +164,11 @@ async def test_what_a_model_can_do_nothing_about_is_the_harness_matter(verbs, er
         await caller(verbs).call("terminal_list", {}, "req_1")
 
 
+async def test_every_tool_of_the_table_answers(verbs):
+    one = caller(verbs)
+    samples = {
+        "type": "shell",
+        "sessionId": SES,
         "task_id": TSK,
         "text": "x",
         "signal": "SIGINT",
