@@ -164,6 +164,7 @@ class SessionWorker:
             "slot_id": self.config.slot_id,
             "session": None if session is None else to_plain(session.info()),
             "spec": None if session is None else to_plain(session.spec),
+            "next_offset": 0 if session is None else session.log.next_offset,
         }
 
     async def on_fence(self, args: Args) -> Any:

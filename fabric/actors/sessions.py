@@ -15,7 +15,7 @@ A call that was lost before it was written is simply made to the new worker.
 import asyncio
 import contextlib
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -32,8 +32,10 @@ from fabric.core.context import from_peer
 from fabric.core.errors import (
     CapacityReachedError,
     CursorExpiredError,
+    DeadlineError,
     GatewayUnavailableError,
     OutcomeUnknownError,
+    RegistryUnavailableError,
     SessionLostError,
     SessionNotFoundError,
     TaskNotFoundError,
@@ -69,6 +71,7 @@ QUICK_S = 10.0
 WAIT_MARGIN_S = 10.0
 REPORT_S = 2.0  # how long a worker's report of an end may take
 MAX_UNKNOWN = 4096
+MAX_REPEATS = 4  # workers that may die under one call that may be repeated
 _SHOWN = (AttachKind.CHUNK, AttachKind.SNAPSHOT)
 _ACTIVE = (TaskState.RUNNING, TaskState.STOPPING)
 
@@ -101,7 +104,8 @@ class Sessions:
         """Write and wait for a verdict; cancelling the call cancels the send."""
         peer = await self._peer(session_id)
         if peer is not None:
-            answer: SendResult = await peer.send(caller, session_id, request)
+            work = peer.send(caller, session_id, request)
+            answer: SendResult = await self._there(session_id, work)
             return answer
         digest = digest_of(request.data, request.submit, request.background)
         known = self._unknown.get((session_id, request.request_id))
@@ -171,7 +175,8 @@ class Sessions:
         """Put input into the terminal. Raises: OutcomeUnknownError when a worker died under it."""
         peer = await self._peer(session_id)
         if peer is not None:
-            answer: WriteReceipt = await peer.write(caller, session_id, request)
+            work = peer.write(caller, session_id, request)
+            answer: WriteReceipt = await self._there(session_id, work)
             return answer
         args = {"request": to_plain(request)}
         raw = await self._ask(caller, session_id, "write", args, None, repeat=False)
@@ -222,7 +227,13 @@ class Sessions:
     async def wait_for(
         self, caller: Caller, session_id: SessionId, condition: WaitCondition, timeout_s: float
     ) -> WaitResult:
-        """Wait for a condition beside the PTY."""
+        """Wait for a condition beside the PTY; a worker that dies under it loses no match."""
+        if condition.since_offset is None and await self._peer(session_id) is None:
+            # Where "now" is must be known here: a successor's now would be later.
+            channel = await self._channel(session_id)
+            with contextlib.suppress(ChannelClosedError, OutcomeUnknownError):
+                now = (await channel.call("ping", {}, QUICK_S))["next_offset"]
+                condition = replace(condition, since_offset=int(now))
         args = {"condition": to_plain(condition), "timeout_s": timeout_s}
         return await self._look(WaitResult, caller, session_id, "wait_for", args, timeout_s)
 
@@ -259,7 +270,8 @@ class Sessions:
         """Start a background send. Raises: SendActiveError, CapacityReachedError."""
         peer = await self._peer(session_id)
         if peer is not None:
-            answer: TaskRecord = await peer.start_task(caller, session_id, request)
+            work = peer.start_task(caller, session_id, request)
+            answer: TaskRecord = await self._there(session_id, work)
             return answer
         label = label_of(session_id, request.data)
         try:
@@ -288,7 +300,8 @@ class Sessions:
         if record.state in _ACTIVE:
             peer = await self._peer(record.session_id)
             if peer is not None:
-                answer: TaskOutput = await peer.task_output(caller, task_id, cursor, wait_s)
+                work = peer.task_output(caller, task_id, cursor, wait_s)
+                answer: TaskOutput = await self._there(record.session_id, work)
                 return answer
             args = {"task_id": task_id, "cursor": cursor, "wait_s": wait_s}
             with contextlib.suppress(SessionNotFoundError):
@@ -307,7 +320,8 @@ class Sessions:
             return record
         peer = await self._peer(record.session_id)
         if peer is not None:
-            answer: TaskRecord = await peer.kill_task(caller, task_id, request_id)
+            work = peer.kill_task(caller, task_id, request_id)
+            answer: TaskRecord = await self._there(record.session_id, work)
             return answer
         args = {"task_id": task_id, "request_id": request_id}
         stopped = await self._do(TaskRecord, caller, record.session_id, "kill_task", args)
@@ -335,7 +349,8 @@ class Sessions:
         if peer is not None:
             values = [WaitCondition(**args["condition"])] if method == "wait_for" else []
             values += [value for key, value in args.items() if key != "condition"]
-            found: T = await getattr(peer, method)(caller, session_id, *values)
+            work = getattr(peer, method)(caller, session_id, *values)
+            found: T = await self._there(session_id, work)
             return found
         limit = wait_s + (WAIT_MARGIN_S if wait_s else QUICK_S)
         return from_plain(kind, await self._ask(caller, session_id, method, args, limit))
@@ -351,9 +366,8 @@ class Sessions:
         """Make a call that must not be repeated blindly."""
         peer = await self._peer(session_id)
         if peer is not None and method == "signal":
-            found: T = await peer.signal(
-                caller, session_id, SignalName(args["name"]), args["request_id"]
-            )
+            work = peer.signal(caller, session_id, SignalName(args["name"]), args["request_id"])
+            found: T = await self._there(session_id, work)
             return found
         raw = await self._ask(caller, session_id, method, args, QUICK_S, repeat=False)
         return from_plain(kind, raw)
@@ -371,6 +385,19 @@ class Sessions:
             )
         return await self._peers.sessions_on(location.host)
 
+    async def _there(self, session_id: SessionId, work: Awaitable[Any]) -> Any:
+        """Await a call of another node's gateway; one that is silent may have lost the session.
+
+        Raises: SessionLostError, SessionNotFoundError when the registry knows of it.
+        """
+        try:
+            return await work
+        except (GatewayUnavailableError, RegistryUnavailableError, DeadlineError):
+            self._locations.forget(session_id)
+            with contextlib.suppress(RegistryUnavailableError):
+                await self._registry.locate(session_id)
+            raise
+
     async def _ask(
         self,
         caller: Caller,
@@ -382,14 +409,15 @@ class Sessions:
         repeat: bool = True,
     ) -> Any:
         full = self._args(caller, session_id, args)
-        try:
-            channel = await self._channel(session_id)
-            return await self._call(channel, session_id, method, full, timeout_s)
-        except ChannelClosedError:
-            pass  # lost before it was written
-        except OutcomeUnknownError:
-            if not repeat:
-                raise
+        for _ in range(MAX_REPEATS):
+            try:
+                channel = await self._channel(session_id)
+                return await self._call(channel, session_id, method, full, timeout_s)
+            except ChannelClosedError:
+                pass  # lost before it was written
+            except OutcomeUnknownError:
+                if not repeat:
+                    raise
         channel = await self._channel(session_id)
         return await self._call(channel, session_id, method, full, timeout_s)
 

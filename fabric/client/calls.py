@@ -276,6 +276,8 @@ class Calls:
     async def follow(self, session_id: SessionId, offset: int | None) -> AsyncIterator[BytesPage]:
         """Stream raw bytes; a gap shows as a page that starts later than the last one ended.
 
+        An empty page that has not ended says where a quiet stream stands.
+
         Raises: DrainingError when the gateway shuts down; ``next_offset`` says where to go on.
         """
         oldest = 0
@@ -288,6 +290,9 @@ class Calls:
                 yield BytesPage(start, data, start + len(data), oldest)
             elif kind == "gap":
                 oldest = event.gap.next_offset
+            elif kind == "keep_alive":
+                position = event.keep_alive.next_offset
+                yield BytesPage(position, b"", position, oldest)
             elif kind == "end":
                 position = event.end.next_offset
                 if event.end.reason == scalars.DRAINING:

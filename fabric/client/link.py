@@ -1,7 +1,10 @@
 """The connection to one fabric: channels, deadlines, repeats and typed errors.
 
 A link has one or several addresses of the same fabric. It stays with the one that
-answers and moves to the next when that one is unavailable. Only ``UNAVAILABLE`` is tried
+answers, since a call through another node's gateway costs a hop more, and moves to the
+next in turn that says it is serving when that one is unavailable. With somewhere else to
+go, a gateway that has fallen silent (a cut link sends no reset) is given up after some ten
+seconds by keep-alive pings. Only ``UNAVAILABLE`` is tried
 again, only for calls that may be repeated (they carry a request id, or change nothing),
 a bounded number of times, and never beyond the call's own deadline. Streams are not
 resumed: the caller knows from which offset it wants to go on.
@@ -31,6 +34,10 @@ from fabric.wire.status import error_from
 MAX_ATTEMPTS = 6
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 1.0
+# How soon a silent gateway is noticed where there is another, in seconds; twice this at most.
+WATCH_S = 5
+PROBE_S = 1.0
+_HEALTH, _SERVING = "/grpc.health.v1.Health/Check", b"\x08\x01"
 MAX_RECEIVE_BYTES = 67_108_864
 _OPTIONS = (
     ("grpc.max_receive_message_length", MAX_RECEIVE_BYTES),
@@ -67,12 +74,18 @@ def _read(path: str | None) -> bytes | None:
 class Link:
     """Calls to one fabric. Make and use it inside one running event loop."""
 
-    def __init__(self, addresses: Sequence[str], tls: Tls | None = None) -> None:
+    def __init__(
+        self, addresses: Sequence[str], tls: Tls | None = None, *, watch: bool = False
+    ) -> None:
         if not addresses or not all(addresses):
             raise InvalidRequestError("an address of the fabric must be given")
         self._addresses = tuple(addresses)
         self._credentials: grpc.ChannelCredentials | None = None
         self._options: list[tuple[str, str | int]] = [*_OPTIONS]
+        if watch or len(self._addresses) > 1:
+            times = {"grpc.keepalive_time_ms": 1000 * WATCH_S}
+            times["grpc.keepalive_timeout_ms"] = 1000 * WATCH_S
+            self._options = [(key, times.get(key, value)) for key, value in _OPTIONS]
         if tls is not None:
             self._credentials = grpc.ssl_channel_credentials(
                 _read(tls.ca_file), _read(tls.key_file), _read(tls.cert_file)
@@ -113,6 +126,7 @@ class Link:
                 left = deadline - loop.time()
                 if not repeat or attempt == MAX_ATTEMPTS or left <= pause:
                     raise _error_of(failure) from None
+                await self._skip_silent(deadline - pause)
                 await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311
                 pause = min(2 * pause, LONGEST_PAUSE_S)
             else:
@@ -166,6 +180,24 @@ class Link:
                 channel = grpc.aio.secure_channel(address, self._credentials, self._options)
             self._channels[index] = channel
         return channel
+
+    async def _skip_silent(self, deadline: float) -> None:
+        """Move on past addresses that do not say they are serving, at most once around."""
+        loop = asyncio.get_running_loop()
+        for _ in range(len(self._addresses) - 1):
+            index = self._current
+            limit = min(PROBE_S, deadline - loop.time())
+            if limit <= 0 or await self._is_serving(index, limit):
+                return
+            self._move_from(index)
+
+    async def _is_serving(self, index: int, limit_s: float) -> bool:
+        check: Any = self._channel(index).unary_unary(_HEALTH)
+        try:
+            answer = await check(b"", timeout=limit_s)
+        except grpc.aio.AioRpcError:
+            return False
+        return bytes(answer) == _SERVING
 
     def _move_from(self, index: int) -> None:
         if self._current == index:

@@ -50,7 +50,7 @@ class PeerSessions:
     """One other gateway's sessions. Make and use it inside one running event loop."""
 
     def __init__(self, address: str, peer_key: str, tls: Tls | None = None) -> None:
-        self._link = Link((address,), tls)
+        self._link = Link((address,), tls, watch=True)
         self._peer_key = peer_key
 
     def _calls(self, caller: Caller) -> Calls:

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from fabric.client.attach import Attachment
 from fabric.client.calls import Calls
+from fabric.client.following import follow
 from fabric.core.attach import AttachStart, WriteRequest
 from fabric.core.errors import InvalidRequestError
 from fabric.core.ids import RequestId, SessionId, TaskId, new_request_id
@@ -201,8 +202,11 @@ class Session:
         return await self._calls.read_bytes(self.id, offset, max_bytes, wait_s)
 
     def follow(self, offset: int | None = None) -> AsyncIterator[BytesPage]:
-        """Stream raw bytes from ``offset`` (None: from now on); the last page has ``ended``."""
-        return self._calls.follow(self.id, offset)
+        """Stream raw bytes from ``offset`` (None: from now on); the last page has ``ended``.
+
+        A stream whose gateway goes away goes on at another one where it stood.
+        """
+        return follow(lambda: self._calls, self.id, offset)
 
     async def wait_for(
         self,

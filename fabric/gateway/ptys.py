@@ -85,8 +85,11 @@ class PtyService:
         reason = scalars.SESSION_ENDED
         try:
             async for page in with_pauses(pages):
-                if page is None:
-                    keep_alive = pb.FollowKeepAlive(next_offset=position or 0)
+                if page is None or not (page.data or page.ended):
+                    position = position if page is None else page.next_offset
+                    if position is None:
+                        continue  # nothing is known that could be told
+                    keep_alive = pb.FollowKeepAlive(next_offset=position)
                     await write(pb.FollowResponse(keep_alive=keep_alive))
                     continue
                 if position is not None and page.offset > position:

@@ -60,7 +60,7 @@ async def test_waits_and_streams_end_at_once_with_a_reason(gateway, fabric):
     await client.start()
     shell = await client.open()
     terminal = fabric.sessions[shell.id].terminal
-    stream = shell.follow(0)
+    stream = client.calls.follow(shell.id, 0)
     await anext(stream)
 
     async def drained() -> DrainingError:

@@ -449,6 +449,8 @@ class FakeFabric:
     ) -> AsyncIterator[BytesPage]:
         terminal = self._session(caller, session_id).terminal
         position = terminal.end if offset is None else offset
+        if offset is None:
+            yield BytesPage(position, b"", position, terminal.oldest)
         while True:
             position = max(position, terminal.oldest)
             try:

@@ -40,9 +40,12 @@ class Book:
         self.tasks = {}
         self.reserved = []
         self.full = False
+        self.fault = None
 
     async def locate(self, session_id):
         self.located += 1
+        if self.fault is not None:
+            raise self.fault
         return await self.node.locate(session_id)
 
     async def reserve_task(self, caller, session_id, label):
@@ -283,3 +286,43 @@ async def test_another_node_s_session_goes_to_its_gateway_and_is_never_sent_on_t
             await here.read(CALLER, world.id, 0, 10)
     finally:
         from_peer.reset(token)
+
+
+async def test_a_wait_misses_nothing_when_its_worker_dies(world):
+    condition = WaitCondition(pattern="HIT-42")
+    waiting = asyncio.create_task(world.sessions.wait_for(CALLER, world.id, condition, 60.0))
+    await world.send("(sleep 0.2; echo HIT-$((6*7))) &")
+    await world.crash()
+    assert (await waiting).matched == "pattern"
+    assert (await world.sessions.status(CALLER, world.id)).adoption == 2
+
+
+class Silent:
+    """A gateway of another node that is cut off."""
+
+    async def sessions_on(self, host):
+        return self
+
+    def __getattr__(self, verb):
+        async def call(*_):
+            raise GatewayUnavailableError("silent")
+
+        return call
+
+
+async def test_a_silent_node_s_session_is_lost_when_the_registry_says_so(world):
+    there = Sessions("elsewhere", world.book, Silent())
+    request = SendRequest(new_request_id(), b"echo")
+    with pytest.raises(GatewayUnavailableError, match="silent"):
+        await there.send(CALLER, world.id, request)
+    asked = world.book.located
+    world.book.fault = SessionLostError("given up")
+    for call in (
+        there.send(CALLER, world.id, request),
+        there.status(CALLER, world.id),
+        there.signal(CALLER, world.id, SignalName.SIGINT, new_request_id()),
+    ):
+        with pytest.raises(SessionLostError, match="given up"):
+            await call
+    assert world.book.located > asked
+    await there.close()
