@@ -409,7 +409,10 @@ class GatewaySettings:
 
     ``token_file`` holds bearer tokens, ``signing_key_file`` the keys of signed ones and
     ``revoked_file`` the ids of those that count no more; a listener beyond loopback is
-    refused without credentials and TLS unless ``insecure`` says so.
+    refused without credentials and TLS unless ``insecure`` says so. ``abandon_grace_s`` is
+    how long a send or open whose call broke off waits for its repeat. ``turns_per_owner``
+    is how many calls of one owner are served at once while others call too (0: as many as
+    the machine has cores).
     """
 
     listen: str = "127.0.0.1:7443"
@@ -429,10 +432,14 @@ class GatewaySettings:
     drain_s: float = 10.0
     abandon_grace_s: float = 1.0
     max_waits_per_owner: int = 256
+    turns_per_owner: int = 0
+    max_line_per_owner: int = 1024
 
     def __post_init__(self) -> None:
         """Check ranges. Raises: SettingsError."""
-        faults = _positive("gateway", self)
+        faults = _positive("gateway", self, "turns_per_owner")
+        turns = self.turns_per_owner
+        faults.check(turns >= 0, "turns_per_owner", turns, "must be 0 (cores) or greater")
         faults.check(
             self.max_result_bytes >= MIN_RESULT_BYTES,
             "max_result_bytes",

@@ -11,6 +11,7 @@ the reason it was ended for.
 import asyncio
 import hmac
 import logging
+import os
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -37,6 +38,7 @@ from fabric.core.settings import GatewaySettings
 from fabric.gateway.auth import Authenticator
 from fabric.gateway.bearer import Identity
 from fabric.gateway.calls import NO_OWNER, Access, Call, Kind, Route
+from fabric.gateway.fairness import HOLD_OF_WAITS_S, HOLD_S, Turns
 from fabric.gateway.tokens import KeyRing, UnknownKeyError
 from fabric.wire import metadata, status
 from fabric.wire.fields import refuse_unknown
@@ -44,6 +46,7 @@ from fabric.wire.methods import Method
 
 PEER = Identity(Principal("peer"))
 MAX_LOGGED_ID = 140
+MIN_TURNS = 2
 _log = logging.getLogger(__name__)
 Refresh = Callable[[], Awaitable[None]]
 
@@ -67,6 +70,10 @@ class Guard:
         self._metrics = store
         self._running: dict[asyncio.Task[Any], tuple[Call, Kind]] = {}
         self._policies = policies or OwnerPolicies()
+        self._turns = Turns(
+            settings.turns_per_owner or max(MIN_TURNS, os.cpu_count() or 1),
+            settings.max_line_per_owner,
+        )
         self._waits: Counter[str] = Counter()
         self._principal_waits: Counter[str] = Counter()
         self._idle = asyncio.Event()
@@ -153,7 +160,7 @@ class Guard:
                 call = await self._admit(method, route, context, task)
                 self._enter(task, call, route)
                 try:
-                    await body(call)
+                    await self._in_turn(call, route, body)
                 finally:
                     self._leave(task, call, route)
             except asyncio.CancelledError:
@@ -188,6 +195,19 @@ class Guard:
                 if reason:
                     facts["reason"] = reason
                 _log.info("call ended", extra=facts)
+
+    async def _in_turn(
+        self, call: Call, route: Route, body: Callable[[Call], Awaitable[None]]
+    ) -> None:
+        """Serve a call when its owner's turn has come."""
+        if call.owner_id is None:
+            return await body(call)
+        hold_s = HOLD_OF_WAITS_S if route.kind is Kind.WAIT else HOLD_S
+        turn = await self._turns.take(call.owner_id, hold_s)
+        try:
+            await body(call)
+        finally:
+            turn.end()
 
     def _parse(self, method: Method, raw: bytes) -> Any:
         if len(raw) > self._settings.max_message_bytes:

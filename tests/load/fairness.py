@@ -5,7 +5,9 @@
 A whole embedded fabric. The flood runs in a process of its own under an owner of its own
 (output read by streams, sends from many sessions, opens and closes, polls in great
 number); the other owner's sends are timed in this process, in rounds with and without the
-flood that alternate, so that the machine's moods hit both.
+flood that alternate, so that the machine's moods hit both. What is shared is one machine: on
+few cores a flood of sends is as many shells and workers as it has sessions, and the kernel
+shares cores among processes, not owners (``cpu_weight`` in a policy does, with cgroups).
 """
 
 import argparse
@@ -162,6 +164,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.flood:
         name, address = options.flood
+        os.nice(10)  # this client would run on its own machine and not take our cores
         uvloop.run(_flood(address, os.environ[TOKEN], name))
         return 0
     report, began = Report(), time.perf_counter()
