@@ -62,6 +62,18 @@ class InputLineTooLongError(InvalidRequestError):
     reason = "INPUT_LINE_TOO_LONG"
 
 
+class InvalidArgumentsError(InvalidRequestError):
+    """The arguments of a tool call are wrong; the message lists every fault."""
+
+    reason = "INVALID_ARGS"
+
+
+class UnknownToolError(InvalidRequestError):
+    """No tool of this name is offered."""
+
+    reason = "UNKNOWN_TOOL"
+
+
 class RequestIdConflictError(InvalidRequestError):
     """The request id was used before with other content."""
 

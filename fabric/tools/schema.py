@@ -5,15 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fabric.core.errors import InvalidRequestError
+from fabric.core.errors import InvalidArgumentsError
 
 MAX_SAFE_INTEGER = 2**53 - 1  # what every JSON reader can hold exactly
-
-
-class InvalidArgumentsError(InvalidRequestError):
-    """The arguments of a tool call are wrong; the message lists every fault."""
-
-    reason = "INVALID_ARGS"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from fabric.core.errors import (
     InvalidRequestError,
     OwnerNotLiveError,
     UnauthenticatedError,
+    UnknownToolError,
 )
 from fabric.core.ids import (
     RequestId,
@@ -52,12 +53,6 @@ from fabric.tools.table import Card, Surface, Tool, tools_of
 
 MILLISECONDS = 1000.0
 MAX_TITLE_BYTES = 4096
-
-
-class UnknownToolError(InvalidRequestError):
-    """No tool of this name is offered."""
-
-    reason = "UNKNOWN_TOOL"
 
 
 class Verbs(Protocol):
