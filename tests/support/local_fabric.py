@@ -93,15 +93,21 @@ class LocalFabric:
         self.node = Node(
             HOST, folder / "n", settings.node, settings.worker, self.slots, on_event=self._tell
         )
+        self._folder = folder
+        self._reporter: Reporter | None = None
+        self.address = ""
+        self._build()
+
+    def _build(self) -> None:
+        settings = self.settings
         self.registry = Registry(
             settings=settings.registry,
             tasks=settings.tasks,
             nodes=LocalNodes(self.node),
-            journal=Journal(folder / "registry.db"),
+            journal=Journal(self._folder / "registry.db"),
             shell=settings.worker.shell,
         )
         self.sessions = Sessions(HOST, self.registry)
-        self._reporter: Reporter | None = None
         self.gateway = Gateway(
             settings.gateway,
             self.registry,
@@ -109,7 +115,18 @@ class LocalFabric:
             host=HOST,
             limits=limits_of(settings),
         )
-        self.address = ""
+
+    async def restart_control(self) -> None:
+        """End the gateway and the registry and start others on the same journal and node."""
+        assert self._reporter is not None
+        await self.gateway.stop(1.0)
+        await self.sessions.close()
+        await self.registry.stop()
+        await self._reporter.stop()
+        self._build()
+        self._reporter = Reporter(HOST, cast(Any, self.registry))
+        await self.registry.start()
+        self.address = await self.gateway.start()
 
     def _tell(self, session_id: SessionId, event: dict[str, Any]) -> None:
         if self._reporter is not None:
