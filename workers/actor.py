@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import uvloop
@@ -23,10 +24,12 @@ from fabric.core.errors import (
     ForeignSessionError,
     OwnerNotLiveError,
     RegistryUnavailableError,
+    SessionClosingError,
     SessionNotFoundError,
     SessionStateError,
+    UnsupportedError,
 )
-from fabric.core.model import Caller, OpenSpec, SendRequest, SignalName, WaitCondition
+from fabric.core.model import Caller, OpenSpec, SendRequest, SharedLife, SignalName, WaitCondition
 from fabric.core.plain import from_plain, to_plain
 from fabric.core.settings import WorkerSettings
 from workers import launching
@@ -35,6 +38,8 @@ from workers.peer import private_dir
 from workers.pulse import Pulse
 from workers.sandbox.probe import NodeConfinement
 from workers.session import Session
+from workers.shared_calls import SharedCalls
+from workers.sharing import Sharing
 from workers.shim.client import ShimClient
 from workers.slot import SlotConfig
 from workers.tasking import Tasking
@@ -57,17 +62,21 @@ class SessionWorker:
         self.clock = clock or SystemClock()
         self.session: Session | None = None
         self.tasking: Tasking | None = None
+        self.sharing: Sharing | None = None
         self.shim: ShimClient | None = None
         self._epoch = 0
         self._events: list[dict[str, Any]] = []
         self._seq = 0
         self._told = Pulse()
         self._opening = False
+        self._confinement: NodeConfinement | None = None
+        shared = SharedCalls(self._shared)
         self._server = ChannelServer(
             config.channel_path,
             config.key,
-            {name: getattr(self, f"on_{name}") for name in _METHODS},
-            {"follow": self.on_follow, "attach": self.on_attach, "events": self.on_events},
+            {name: getattr(self, f"on_{name}") for name in _METHODS} | shared.handlers,
+            {"follow": self.on_follow, "attach": self.on_attach, "events": self.on_events}
+            | shared.streams,
         )
 
     async def start(self) -> None:
@@ -84,6 +93,8 @@ class SessionWorker:
     async def stop(self) -> None:
         """Stop serving; a shell stays with its shim until the orphan grace ends."""
         await self._server.close()
+        if self.sharing is not None:
+            self.sharing.close()
         if self.session is not None:
             self.session.abandon()
         if self.shim is not None:
@@ -107,13 +118,19 @@ class SessionWorker:
         self._publish(session)
         session.replay()
         session.start()
+        if self.sharing is not None:
+            self.sharing.recover()
         self._notify("session_readopted", {"adoption": shim.adoption})
 
     def _publish(self, session: Session) -> None:
         self.session = session
         self.tasking = Tasking(session, self._notify)
-        self._epoch = session.spec.epoch
+        self._epoch = max(self._epoch, session.spec.epoch)
         log.session.set(session.spec.session_id)
+        if session.spec.shared is not None and self.sharing is None:
+            self.sharing = Sharing(
+                session, self.settings.shared, self.clock, self._notify, self._renew
+            )
 
     async def on_open(self, args: Args) -> Any:
         """Start the session of this slot. Raises: SpawnFailedError, StartupTimeoutError, …"""
@@ -123,6 +140,7 @@ class SessionWorker:
         self._opening = True
         try:
             held = args.get("confinement")
+            self._confinement = None if held is None else from_plain(NodeConfinement, held)
             result = await launching.open_session(
                 spec,
                 self.config,
@@ -131,10 +149,10 @@ class SessionWorker:
                 self.clock,
                 self._notify,
                 self._publish,
-                None if held is None else from_plain(NodeConfinement, held),
+                self._confinement,
             )
         except BaseException:
-            self.session = self.tasking = None
+            self.session = self.tasking = self.sharing = None
             raise
         finally:
             self._opening = False
@@ -142,9 +160,44 @@ class SessionWorker:
             self.session.log.serve_until = args.get("until")
         return to_plain(result)
 
+    async def _renew(self) -> Session:
+        """Put a new shell in the place of the shared terminal's present one.
+
+        The old one stays readable until the new one is there. Raises: CleanupIncompleteError
+        and what opening a session raises.
+        """
+        old, until = self.session, None
+        if old is None or old.spec.shared is None:
+            raise SessionNotFoundError("no shared terminal is here")
+        until = old.log.serve_until
+        old.notify = _silent  # its end is no news: it is replaced
+        await old.close("reset")
+        if self.shim is not None:
+            with contextlib.suppress(FabricError):
+                await self.shim.quit()
+        self.shim = await self._launch_shim()
+        life = SharedLife(old.spec.shared.generation + 1, old.info().adoption - 1)
+        result = await launching.open_session(
+            replace(old.spec, shared=life, epoch=self._epoch),
+            self.config,
+            self.shim,
+            self.settings,
+            self.clock,
+            self._notify,
+            self._publish,
+            self._confinement,
+        )
+        _log.info("shared terminal reset", extra={"generation": life.generation})
+        old.abandon()
+        session = self._session({"session_id": result.info.session_id})
+        session.log.serve_until = until
+        return session
+
     async def on_close(self, args: Args) -> Any:
         """Tear the session down. Raises: CleanupIncompleteError."""
         session = self._session(args)
+        if self.sharing is not None:
+            self.sharing.dispose(SessionClosingError("the shared terminal is being closed"))
         return to_plain(await session.close(args.get("reason", "close")))
 
     async def on_shutdown(self, args: Args) -> Any:
@@ -186,7 +239,7 @@ class SessionWorker:
 
     async def on_send(self, args: Args) -> Any:
         """Write and wait for the verdict."""
-        session = self._owned(args)
+        session = self._unshared(args)
         return to_plain(await session.sending.send(from_plain(SendRequest, args["request"])))
 
     async def on_read(self, args: Args) -> Any:
@@ -195,7 +248,7 @@ class SessionWorker:
 
     async def on_signal(self, args: Args) -> Any:
         """Signal the foreground process group."""
-        session = self._owned(args)
+        session = self._unshared(args)
         return to_plain(await session.signal_once(SignalName(args["name"]), args["request_id"]))
 
     async def on_snapshot(self, args: Args) -> Any:
@@ -204,7 +257,7 @@ class SessionWorker:
 
     async def on_resize(self, args: Args) -> Any:
         """Change the terminal's size."""
-        return to_plain(self._owned(args).resize(args["rows"], args["cols"]))
+        return to_plain(self._unshared(args).resize(args["rows"], args["cols"]))
 
     async def on_tail(self, args: Args) -> Any:
         """Return whole lines that are new to a consumer."""
@@ -215,7 +268,7 @@ class SessionWorker:
 
     async def on_write(self, args: Args) -> Any:
         """Write beside sends."""
-        writing = self._owned(args).writing
+        writing = self._unshared(args).writing
         return to_plain(await writing.write(from_plain(WriteRequest, args["request"])))
 
     async def on_read_bytes(self, args: Args) -> Any:
@@ -233,7 +286,7 @@ class SessionWorker:
 
     async def on_start_task(self, args: Args) -> Any:
         """Start a background send."""
-        self._owned(args)
+        self._unshared(args)
         request = from_plain(SendRequest, args["request"])
         known_only = bool(args.get("known_only"))
         return to_plain(self._tasks().start(request, known_only=known_only))
@@ -311,16 +364,34 @@ class SessionWorker:
         self._epoch = caller.epoch
         return session
 
+    def _shared(self, args: Args) -> Sharing | None:
+        self._owned(args)
+        return self.sharing
+
+    def _unshared(self, args: Args) -> Session:
+        session = self._owned(args)
+        if session.spec.shared is not None:
+            raise UnsupportedError(
+                "this is the shared terminal, which a person may be using; it takes input and"
+                " signals by shared_terminal_send and shared_terminal_signal only",
+                session_id=session.spec.session_id,
+            )
+        return session
+
     def _tasks(self) -> Tasking:
         if self.tasking is None:
             raise SessionNotFoundError("no session is here")
         return self.tasking
 
 
+def _silent(kind: str, facts: dict[str, Any]) -> None:
+    """Tell nobody."""
+
+
 _METHODS = (
     "open", "close", "shutdown", "ping", "fence", "keep", "status", "send", "read", "signal",
-    "snapshot", "resize", "tail", "read_bytes", "wait_for", "start_task", "task_output", "kill_task",
-    "write",
+    "snapshot", "resize", "tail", "read_bytes", "wait_for", "start_task", "task_output",
+    "kill_task", "write",
 )  # fmt: skip
 
 

@@ -44,6 +44,7 @@ from workers.sandbox import confine, probe
 from workers.sandbox.limits import SessionCgroup
 from workers.sandbox.probe import NodeConfinement
 from workers.session import Parts, Session
+from workers.shared_settings import settings_for
 from workers.shim.client import ShimClient, Spawned, SpawnRequest
 from workers.slot import SlotConfig
 from workers.terminal.dialects import Dialect, dialect_for
@@ -93,6 +94,7 @@ async def open_session(
     Raises: SpawnFailedError, StartupTimeoutError, SandboxUnavailableError,
     PtyExhaustedError, InvalidRequestError.
     """
+    settings = settings_for(spec, settings)
     session: Session | None = None
     try:
         session, labels = await _spawn(spec, slot, shim, settings, clock, notify, confinement)
@@ -138,7 +140,8 @@ def adopt(
 ) -> Session:
     """Take over the session that a shim kept. Raises: ValueError for labels not ours."""
     labels = _Labels.load(spawned.labels)
-    dialect = dialect_for(labels.spec, settings.shell, labels.nonce)
+    settings = settings_for(labels.spec, settings)
+    dialect = dialect_for(labels.spec, settings.shell, labels.nonce, _args(labels.spec, settings))
     parts = _parts(spawned, shim, dialect, labels, settings)
     session = Session(labels.spec, parts, settings, clock, notify)
     session.sending.memory.shell_pgid = labels.shell_pgid
@@ -155,7 +158,7 @@ async def _spawn(
     confinement: NodeConfinement | None,
 ) -> tuple[Session, _Labels]:
     nonce = secrets.token_hex(8)
-    dialect = dialect_for(spec, settings.shell, nonce)
+    dialect = dialect_for(spec, settings.shell, nonce, _args(spec, settings))
     node = confinement or await _probed(spec, settings)
     prepared = prepare(spec, dialect, settings.sandbox, node, slot)
     launch, cgroup = prepared.launch, prepared.cgroup
@@ -185,6 +188,10 @@ async def _spawn(
         raise
     parts = _parts(spawned, shim, dialect, labels, settings)
     return Session(spec, parts, settings, clock, notify), labels
+
+
+def _args(spec: OpenSpec, settings: WorkerSettings) -> tuple[str, ...] | None:
+    return None if spec.shared is None else settings.shared.shell_args
 
 
 async def _probed(spec: OpenSpec, settings: WorkerSettings) -> NodeConfinement:

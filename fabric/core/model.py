@@ -162,12 +162,23 @@ class Confinement:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedLife:
+    """Which shell of a shared terminal this is; kept with the shell for whoever adopts it.
+
+    ``adoptions`` counts the workers that the earlier generations had.
+    """
+
+    generation: int = 1
+    adoptions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class OpenSpec:
     """Everything a worker needs to start one session, resolved by the registry.
 
     ``argv`` is None for the controlled shell of ``type`` ``shell``. ``env`` holds the
     caller's explicit variables. ``command`` is typed after start-up (byte surface). A limit
-    of None is the node's own, one of 0 is none.
+    of None is the node's own, one of 0 is none. ``shared`` makes it an owner's shared terminal.
     """
 
     session_id: SessionId
@@ -193,6 +204,7 @@ class OpenSpec:
     cpu_weight: int | None = None
     startup_timeout_s: float | None = None
     created_at: float = 0.0
+    shared: SharedLife | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -469,6 +481,7 @@ class OpenRequest:
     term: str | None = None
     command: str | None = None
     timeout_s: float | None = None
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)

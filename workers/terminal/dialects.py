@@ -115,10 +115,13 @@ class BashDialect:
     session_id: str
     shell: ShellSettings
     term: str = "dumb"
+    args: tuple[str, ...] | None = None
 
     @property
     def argv(self) -> tuple[str, ...]:
         """Return bash, interactive, without start-up files unless the settings ask for them."""
+        if self.args is not None:
+            return (self.shell.path, *self.args)
         if self.shell.read_startup_files:
             return (self.shell.path, "-i")
         return (self.shell.path, "--noprofile", "--norc", "-i")
@@ -197,12 +200,17 @@ def _literal(text: str) -> str:
     return text.replace("$", "\\\\$").replace("`", "\\\\`")
 
 
-def dialect_for(spec: OpenSpec, shell: ShellSettings, nonce: str) -> Dialect:
+def dialect_for(
+    spec: OpenSpec,
+    shell: ShellSettings,
+    nonce: str,
+    shell_args: tuple[str, ...] | None = None,
+) -> Dialect:
     """Choose how to start what ``spec`` asks for. Raises: InvalidRequestError."""
     if spec.argv is not None:
         return PlainDialect(spec.argv, spec.session_id, spec.term)
     if spec.type == "shell":
-        return BashDialect(nonce, spec.session_id, shell, spec.term)
+        return BashDialect(nonce, spec.session_id, shell, spec.term, shell_args)
     for row in shell.programs:
         name, _, command = row.partition("=")
         if name.strip() == spec.type:

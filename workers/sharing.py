@@ -1,0 +1,665 @@
+"""A shared terminal at work: the queue's machine on one side, a session on the other.
+
+``workers.turns`` decides; this file acts on what it says and tells it what happened. It
+outlives the sessions it works on: a reset puts a new one in place of the old (the next
+generation), with the queue, the views and the request ids as they were.
+
+A model's send and a signal are watched by the readiness machine, which settles on
+evidence; a person's turn and a recovery by ``PromptWatch``, since only the shell's prompt
+ends them.
+"""
+
+import asyncio
+import logging
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fabric.core.clock import Clock
+from fabric.core.errors import (
+    FabricError,
+    InputBlockedError,
+    InternalError,
+    NotControllerError,
+    SignalRefusedError,
+)
+from fabric.core.ids import RequestId, new_request_id
+from fabric.core.model import Evidence, PromptKind, SignalName, WaitReason
+from fabric.core.repeat import Repeats, digest_of
+from fabric.core.settings import SharedSettings
+from fabric.core.shared import (
+    Person,
+    PersonRequest,
+    SharedPage,
+    SharedResult,
+    SharedSend,
+    SharedState,
+    SharedStatus,
+    ViewStart,
+)
+from workers import turns as machine
+from workers.channel import DISCONNECTED
+from workers.handover import Typed, type_at_program
+from workers.history import history_page
+from workers.prompt_watch import PromptWatch
+from workers.pulse import Pulse
+from workers.readiness.driver import SendWatch
+from workers.readiness.tiers import Verdict
+from workers.sending import ABANDON_GRACE_S, SUBMIT
+from workers.session import Session
+from workers.text.marks import Mark
+from workers.text.transcript import Capture
+from workers.turn_words import (
+    Dispatch,
+    Granted,
+    HandedBack,
+    Instruction,
+    Interrupt,
+    Kind,
+    Refuse,
+    Reject,
+    Restart,
+    Revoked,
+    Settle,
+    Sight,
+    TurnLimits,
+)
+from workers.viewing import Controllers
+
+LATER_S = 0.001
+LATER_MAX_S = 2.0
+_log = logging.getLogger(__name__)
+_Answer = asyncio.Future[SharedResult]
+
+
+@dataclass(slots=True)
+class _Op:
+    """An operation on its way: what it does and who waits for it."""
+
+    number: int
+    kind: Kind
+    accepted_at: float
+    done: _Answer
+    data: bytes = b""
+    signal: SignalName | None = None
+    granted_at: float | None = None
+    capture: Capture | None = None
+    group: int | None = None
+    callers: int = 0
+    abandoned: asyncio.TimerHandle | None = None
+
+
+class Sharing:
+    """The shared terminal of one owner."""
+
+    def __init__(
+        self,
+        session: Session,
+        settings: SharedSettings,
+        clock: Clock,
+        notify: Callable[[str, dict[str, Any]], None],
+        restart: Callable[[], Awaitable[Session]],
+    ) -> None:
+        self.settings = settings
+        self.changed = Pulse()
+        self.turns = machine.Turns(
+            TurnLimits(
+                settings.max_queued_operations,
+                settings.max_input_bytes,
+                settings.operation_timeout_s,
+                settings.interrupt_timeout_s,
+                settings.disconnect_grace_s,
+            )
+        )
+        self.controllers = Controllers(settings.disconnect_grace_s)
+        self._clock = clock
+        self._notify = notify
+        self._restart = restart
+        self._ops: dict[int, _Op] = {}
+        self._next_op = 1
+        limits = session.settings.input
+        self._repeats: Repeats[_Answer] = Repeats(
+            retention_s=limits.request_retention_s, max_entries=limits.max_request_ids
+        )
+        self._watch: SendWatch | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._typing = asyncio.Lock()
+        self._taken: int | None = None
+        self.session = session
+        life = session.spec.shared
+        self.turns.generation = 1 if life is None else life.generation
+        self._adopt_session(session)
+
+    # -- the model ------------------------------------------------------------------------
+
+    async def send(self, request: SharedSend) -> SharedResult:
+        """Queue a model's send and wait for its end. Raises: QueueFullError, …"""
+        data = request.data + SUBMIT if request.submit else request.data
+        content = digest_of("send", request.data, request.submit)
+        return await self._run(Kind.MODEL, request.request_id, content, data=data)
+
+    async def signal(self, name: SignalName, request_id: RequestId) -> SharedResult:
+        """Queue a signal for the foreground group. Raises: SignalRefusedError, …"""
+        content = digest_of("signal", name.value)
+        return await self._run(Kind.SIGNAL, request_id, content, name=name)
+
+    async def reset(self, request_id: RequestId) -> SharedResult:
+        """Queue the end of this shell and the start of the next."""
+        return await self._run(Kind.RESET, request_id, digest_of("reset"))
+
+    def read(self, offset: int, count: int) -> SharedPage:
+        """Read the history; takes no turn."""
+        state = self.state()
+        return history_page(self.session, state, offset, count)
+
+    def state(self, *, truncated: bool = False) -> SharedState:
+        """Say how the terminal stands."""
+        session, turns = self.session, self.turns
+        session.parts.master.drain()
+        shown = session.observing.snapshot()
+        return SharedState(
+            generation=turns.generation,
+            sequence=session.log.next_offset,
+            rows=shown.rows,
+            cols=shown.cols,
+            viewport="\n".join(shown.lines).rstrip("\n"),
+            cursor_x=shown.cursor_col,
+            cursor_y=shown.cursor_row,
+            status=session.status,
+            queue_status=turns.status,
+            holder=None if turns.holder is None else turns.holder.value,
+            pending_count=len(turns.waiting),
+            truncated=truncated,
+        )
+
+    def status(self) -> SharedStatus:
+        """Say what a view shows beside the screen."""
+        turns = self.turns
+        return SharedStatus(
+            turns.generation,
+            turns.status,
+            None if turns.holder is None else turns.holder.value,
+            len(turns.waiting),
+            turns.takeover,
+            turns.lease if turns.lease_open else None,
+            not self.session.status.is_running,
+        )
+
+    # -- the person -----------------------------------------------------------------------
+
+    async def person(self, request: PersonRequest) -> int:
+        """Do what the controller asks for; returns the lease.
+
+        Raises: NotControllerError, StaleGenerationError, SessionStateError,
+        InputTooLargeError, InputLineTooLongError.
+        """
+        turns = self.turns
+        if request.generation != turns.generation:
+            raise machine.stale_generation(turns.generation)
+        if request.view != self.controllers.view or self.controllers.absent_since is not None:
+            raise NotControllerError("another view controls this terminal", view=request.view)
+        if request.kind is Person.TAKE_OVER:
+            self._look_before_writing()
+            self._feed_or_raise(turns.take_over(request.target, request.generation))
+            return turns.lease
+        if request.kind is Person.INTERRUPT:
+            self._feed_or_raise(turns.human_cancel(request.lease))
+            return request.lease
+        lease = request.lease
+        if request.kind is Person.BEGIN:
+            op = self._new_op(Kind.HUMAN)
+            self._accept(op, if_idle=True)
+            lease = turns.lease
+        if request.data:
+            await self._type(lease, request.data)
+        return lease
+
+    def claim(self, start: ViewStart, proof: str) -> str:
+        """Attach a view; returns why it only reads, empty for the controller."""
+        why = self.controllers.claim(
+            start.view, proof, readonly=start.readonly, resume=start.resume, at=self._now()
+        )
+        if not why:
+            self._feed(self.turns.controller_back())
+        return why
+
+    def controller_left(self, view: str) -> None:
+        """Note that a view's connection is gone."""
+        now = self._now()
+        if self.controllers.left(view, now):
+            self._feed(self.turns.controller_left(now))
+
+    # -- life -----------------------------------------------------------------------------
+
+    def recover(self) -> None:
+        """Bring the prompt back after a worker's death took its operation with it."""
+        if self.session.status.is_running and not self._is_at_prompt():
+            self._accept(self._new_op(Kind.RECOVERY))
+
+    def dispose(self, error: FabricError) -> None:
+        """Refuse everything from now on."""
+        self._feed(self.turns.dispose(error))
+
+    def close(self) -> None:
+        """Stop watching and acting."""
+        self._stop_watching()
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in self._tasks:
+            task.cancel()
+        for op in self._ops.values():
+            if op.abandoned is not None:
+                op.abandoned.cancel()
+
+    def output(self, marks: list[Mark]) -> None:
+        """Take note of output of the present session."""
+        session = self.session
+        if self._watch is not None:
+            self._watch.output(marks, session.transcript.text_since_mark)
+        self._prompt.output([mark.kind for mark in marks])
+
+    def exited(self) -> None:
+        """Take note of the end of the present shell."""
+        self._feed(self.turns.exited(self.turns.generation, self._now()))
+
+    # -- operations -----------------------------------------------------------------------
+
+    def _new_op(self, kind: Kind) -> _Op:
+        op = _Op(self._next_op, kind, self._now(), asyncio.get_running_loop().create_future())
+        self._next_op += 1
+        self._ops[op.number] = op
+        return op
+
+    async def _run(
+        self,
+        kind: Kind,
+        request_id: RequestId,
+        content: bytes,
+        *,
+        data: bytes = b"",
+        name: SignalName | None = None,
+    ) -> SharedResult:
+        now = self._now()
+        earlier = self._repeats.find(request_id, content, now)
+        if earlier is not None:
+            for op in list(self._ops.values()):
+                if op.done is earlier:
+                    return await self._attend(op)
+            return await asyncio.shield(earlier)
+        op = self._new_op(kind)
+        op.data, op.signal = data, name
+        self._accept(op)
+        self._repeats.reserve(request_id, content, op.done, now)
+        op.done.add_done_callback(lambda _: self._repeats.settle(request_id, self._now()))
+        return await self._attend(op)
+
+    def _accept(self, op: _Op, *, if_idle: bool = False) -> None:
+        at, size = op.accepted_at, len(op.data)
+        try:
+            self._feed_or_raise(
+                self.turns.accept(op.number, op.kind, at, size=size, if_idle=if_idle)
+            )
+        except FabricError:
+            self._ops.pop(op.number, None)
+            raise
+
+    async def _attend(self, op: _Op) -> SharedResult:
+        op.callers += 1
+        if op.abandoned is not None:
+            op.abandoned.cancel()
+            op.abandoned = None
+        try:
+            return await asyncio.shield(op.done)
+        except asyncio.CancelledError as error:
+            if op.callers == 1 and not op.done.done():
+                if DISCONNECTED in error.args:
+                    loop = asyncio.get_running_loop()
+                    op.abandoned = loop.call_later(ABANDON_GRACE_S, self._give_up, op.number)
+                else:
+                    self._give_up(op.number)
+            raise
+        finally:
+            op.callers -= 1
+
+    def _give_up(self, number: int) -> None:
+        self._feed(self.turns.cancel(number, self._now()))
+
+    # -- carrying out ---------------------------------------------------------------------
+
+    def _feed_or_raise(self, instructions: list[Instruction]) -> None:
+        if instructions and isinstance(instructions[0], Refuse):
+            raise instructions[0].error
+        self._feed(instructions)
+
+    def _feed(self, instructions: list[Instruction]) -> None:
+        for item in instructions:
+            match item:
+                case Granted(number, lease):
+                    self._granted(number, lease)
+                case Dispatch(number, dispatch):
+                    self._dispatch(self._ops[number], dispatch)
+                case Interrupt():
+                    self._interrupt()
+                case Restart(number):
+                    self._spawn(self._reset(number))
+                case Settle(number, reason):
+                    self._settle(number, reason)
+                case Reject(number, error):
+                    self._reject(number, error)
+                case HandedBack(lease, reason):
+                    self._handed_back(lease, reason)
+                case Revoked() | Refuse():
+                    pass
+        if self.turns.holder is None:
+            self._stop_watching()
+        self._free_controller()
+        self._set_timer()
+        self.changed.send()
+
+    def _granted(self, number: int, lease: int | None) -> None:
+        op = self._ops[number]
+        if op.granted_at is None:
+            op.granted_at = self._now()
+        if lease is None:
+            return
+        if number != self._taken:
+            self._close_watch()
+            self._prompt.note()
+        else:  # taken over: a prompt since the model's text is the end of its program
+            self._close_watch()
+            self._prompt.arm(anew=False)
+
+    def _dispatch(self, op: _Op, dispatch: int) -> None:
+        """Write a model's text or signal; a person's bytes are written by ``_type``."""
+        if op.kind is Kind.HUMAN or op.number == self._taken:
+            return
+        session = self.session
+        limit = session.settings.scrollback.send_max_bytes
+        session.parts.master.drain()
+        op.capture = session.transcript.capture(limit)
+        self._prompt.note()
+        if op.signal is not None:
+            self._spawn(self._deliver(op, op.signal, dispatch))
+            return
+        try:
+            session.parts.master.check_lines(op.data)
+            self._begin_watch(op.data, dispatch)
+            if session.parts.master.write_now(op.data):
+                self._wrote(dispatch)
+            else:
+                self._spawn(self._write_rest(op.number, dispatch))
+        except FabricError as refused:
+            error = refused
+            self._soon(lambda: self._refused(op.number, error))
+
+    def _refused(self, number: int, error: FabricError) -> list[Instruction]:
+        holds = self.turns.active is not None and self.turns.active.op == number
+        return self.turns.refused(error, self._now()) if holds else []
+
+    def _failed(self, number: int, error: FabricError) -> list[Instruction]:
+        holds = self.turns.active is not None and self.turns.active.op == number
+        return self.turns.write_failed(error, self._now()) if holds else []
+
+    async def _write_rest(self, number: int, dispatch: int) -> None:
+        session = self.session
+        try:
+            await session.parts.master.flush(session.settings.input.write_stall_s)
+        except FabricError as error:
+            self._feed(self._failed(number, error))
+        except OSError as error:
+            self._feed(self._failed(number, InternalError(f"writing failed: {error.strerror}")))
+        else:
+            self._wrote(dispatch)
+
+    async def _deliver(self, op: _Op, name: SignalName, dispatch: int) -> None:
+        try:
+            delivered = await self.session.signal_once(name, new_request_id())
+        except FabricError as error:
+            self._feed(self._refused(op.number, error))
+            return
+        op.group = delivered.target_pgid
+        if self.turns.dispatch == dispatch:
+            self._begin_watch(b"", dispatch)
+            self._wrote(dispatch)
+
+    def _wrote(self, dispatch: int) -> None:
+        if self._watch is not None:
+            self._watch.wrote()
+        self._soon(lambda: self.turns.wrote(dispatch, self._now()))
+
+    def _begin_watch(self, data: bytes, dispatch: int) -> None:
+        self._close_watch()
+        session = self.session
+        watch = self._watch = SendWatch(
+            master=session.parts.master,
+            inspector=session.parts.inspector,
+            dialect=session.parts.dialect,
+            settings=session.settings.readiness,
+            data=data,
+            memory=session.sending.memory,
+            background=True,
+        )
+        watch.verdict.add_done_callback(lambda done: self._on_verdict(watch, dispatch, done))
+
+    def _on_verdict(self, watch: SendWatch, dispatch: int, done: "asyncio.Future[Verdict]") -> None:
+        if done.cancelled() or watch is not self._watch:
+            return
+        error = done.exception()
+        if error is not None:
+            _log.error("watching a shared send failed", exc_info=error)
+            return  # its deadline ends the operation
+        verdict = done.result()
+        if verdict.wait_reason is not WaitReason.STDIN_READ:
+            self._prompt.arm(anew=False)  # a guess ends nothing here; the prompt still does
+            return
+        at_prompt = verdict.evidence is Evidence.MARKER and verdict.prompt_kind is PromptKind.SHELL
+        sight = Sight.PROMPT if at_prompt else Sight.STDIN_READ
+        self._feed(self.turns.sight(sight, dispatch, self._now()))
+
+    def _on_prompt(self) -> None:
+        self._feed(self.turns.sight(Sight.PROMPT, self.turns.dispatch, self._now()))
+
+    def _interrupt(self) -> None:
+        self._close_watch()
+        self.session.parts.master.drain()
+        self._prompt.note()
+        try:
+            self.session.signal(SignalName.SIGINT)
+        except SignalRefusedError:
+            self._soon(lambda: self.turns.not_interrupted(self._now()))
+            return
+        self._prompt.arm()
+        self._soon(lambda: self.turns.interrupted(self._now()))
+
+    async def _reset(self, number: int) -> None:
+        self._stop_watching()
+        try:
+            session = await self._restart()
+        except FabricError as error:
+            self._feed(self.turns.not_restarted(error, self._now()))
+            return
+        except Exception:  # noqa: BLE001  (a reset that ends without a word would hold the queue for ever)
+            _log.exception("resetting a shared terminal failed")
+            failed = InternalError("the reset failed inside")
+            self._feed(self.turns.not_restarted(failed, self._now()))
+            return
+        self._adopt_session(session)
+        self.controllers.revoke()
+        self._feed(self.turns.controller_back())
+        self._feed(self.turns.restarted(self._now()))
+
+    def _adopt_session(self, session: Session) -> None:
+        if self in self.session.observers:
+            self.session.observers.remove(self)
+        self.session = session
+        parts = session.parts
+        self._prompt = PromptWatch(
+            parts.master,
+            parts.inspector,
+            session.sending.memory,
+            parts.dialect.prompts,
+            self.settings.poll_interval_s,
+            self._on_prompt,
+        )
+        session.observers.append(self)
+
+    def _settle(self, number: int, reason: WaitReason) -> None:
+        op = self._ops[number]
+        if reason is WaitReason.HUMAN_HANDOFF:
+            self._taken = number  # until the lease ends
+        else:
+            del self._ops[number]
+        output, truncated = self._captured(op)
+        if op.done.done():
+            return
+        until = self._now() if op.granted_at is None else op.granted_at
+        queued = max(0, math.floor((until - op.accepted_at) * 1000))
+        if op.kind in (Kind.HUMAN, Kind.RECOVERY):
+            op.done.cancel()
+            return
+        state = self.state(truncated=truncated)
+        op.done.set_result(SharedResult(state, reason, queued, output, op.group))
+
+    def _reject(self, number: int, error: FabricError) -> None:
+        op = self._ops.pop(number)
+        self._captured(op)
+        if not op.done.done():
+            op.done.set_exception(error)
+            op.done.exception()
+
+    def _captured(self, op: _Op) -> tuple[str | None, bool]:
+        if op.kind not in (Kind.MODEL, Kind.SIGNAL):
+            return None, False
+        if op.capture is None:
+            return "", False
+        shown = op.capture.render()
+        op.capture.close()
+        op.capture = None
+        return shown.text, shown.truncated
+
+    def _handed_back(self, lease: int, reason: WaitReason | None) -> None:
+        if self._taken is not None:
+            self._ops.pop(self._taken, None)
+            self._taken = None
+        facts = {
+            "generation": self.turns.generation,
+            "sequence": self.session.log.next_offset,
+            "wait_reason": None if reason is None else reason.value,
+            "running": self.session.status.is_running,
+            "lease": lease,
+        }
+        self._notify("human_handback", facts)
+
+    # -- typing ---------------------------------------------------------------------------
+
+    async def _type(self, lease: int, data: bytes) -> None:
+        """Write a person's bytes, in order, unless the program they are for has ended."""
+        async with self._typing:
+            self._look_before_writing()
+            taken_over = self._taken is not None
+            number = 0 if self.turns.active is None else self.turns.active.op
+            self.session.parts.master.check_lines(data)
+            self._feed_or_raise(self.turns.human_input(lease, len(data)))
+            self._prompt.arm(anew=not taken_over)
+            dispatch = self.turns.dispatch
+            try:
+                await self._write_typed(lease, memoryview(data), guarded=taken_over)
+            except InputBlockedError as error:
+                self._feed(self._failed(number, error))
+                raise
+            finally:
+                self._feed(self.turns.wrote(dispatch, self._now()))
+
+    async def _write_typed(self, lease: int, left: memoryview, *, guarded: bool) -> None:
+        session, waited = self.session, 0.0
+        master = session.parts.master
+        stall_s = session.settings.input.write_stall_s
+        total = len(left)
+        while left:
+            if not self._may_write(lease) or session is not self.session:
+                raise NotControllerError("human lease is closed", lease=lease)
+            if guarded:
+                shell = session.sending.memory.shell_pgid
+                typed, count = type_at_program(master, session.parts.inspector, shell, left)
+            else:
+                count = master.write_some(left)
+                typed = Typed.TAKEN if count else Typed.FULL
+            left = left[count:]
+            if typed is Typed.FULL and left:
+                if not await master.wait_for_room(stall_s):
+                    raise InputBlockedError(
+                        f"the program read nothing for {stall_s:g} s",
+                        written_bytes=total - len(left),
+                        total_bytes=total,
+                    )
+            elif typed in (Typed.LATER, Typed.WITHDRAWN):
+                if waited >= LATER_MAX_S:
+                    raise NotControllerError("no program is in front to take the input")
+                await asyncio.sleep(LATER_S)
+                waited += LATER_S
+                self._look_before_writing()
+
+    def _may_write(self, lease: int) -> bool:
+        return self.turns.lease_open and self.turns.lease == lease
+
+    def _look_before_writing(self) -> None:
+        """Take what the terminal has said so far; a prompt in it closes the lease first."""
+        self.session.parts.master.drain()
+        watching = self._taken is not None or self.turns.takeover is not None
+        if watching and self._prompt.stands:
+            self._on_prompt()
+
+    # -- small things ---------------------------------------------------------------------
+
+    def _is_at_prompt(self) -> bool:
+        session = self.session
+        prompts = session.parts.dialect.prompts
+        shell, front = session.sending.memory.shell_pgid, session.parts.inspector.foreground()
+        text = session.transcript.text_since_mark
+        in_front = front in (shell, session.parts.spawned.pid)
+        return prompts is not None and text == prompts.primary and in_front
+
+    def _stop_watching(self) -> None:
+        self._close_watch()
+        self._prompt.disarm()
+
+    def _close_watch(self) -> None:
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.close()
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        now, absent = self._now(), self.controllers.absent_since
+        times = [self.turns.wakes_at]
+        if absent is not None and absent + self.settings.disconnect_grace_s > now:
+            times.append(absent + self.settings.disconnect_grace_s)
+        known = [time for time in times if time is not None]
+        if known:
+            delay = max(0.0, min(known) - now)
+            self._timer = asyncio.get_running_loop().call_later(delay + LATER_S, self._tick)
+
+    def _tick(self) -> None:
+        self._feed(self.turns.tick(self._now()))
+
+    def _free_controller(self) -> None:
+        """Let the next view control once the grace is over and nothing is held any more."""
+        held = self.turns.holder in (Kind.HUMAN, Kind.RECOVERY)
+        if self.controllers.free(self._now(), recovered=not held):
+            self.turns.controller_back()
+
+    def _soon(self, then: Callable[[], list[Instruction]]) -> None:
+        """Tell the machine after the instructions at hand are carried out."""
+        asyncio.get_running_loop().call_soon(lambda: self._feed(then()))
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _now(self) -> float:
+        return self._clock.monotonic()
