@@ -8,9 +8,15 @@ A repeated request id joins the send it names, or gets its answer again. A calle
 cancels gives the send up; when the last one has, the foreground group is interrupted for
 real. A caller whose connection broke may come back under the same id: the interrupt
 waits ``ABANDON_GRACE_S`` for it.
+
+One interrupt is not always enough: it may hit between two commands of a loop, or end one
+command of a list and let the next begin. So it is sent again for as long as the cancelled
+send goes on in another group than the last one that got it; a group that had its
+interrupt and ignores it, or tidies up, is left alone.
 """
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Callable
@@ -22,6 +28,7 @@ from fabric.core.errors import (
     InternalError,
     RequestIdConflictError,
     SendActiveError,
+    SessionStateError,
     SignalRefusedError,
 )
 from fabric.core.model import (
@@ -46,6 +53,7 @@ if TYPE_CHECKING:
     from workers.session import Session
 
 ABANDON_GRACE_S = 1.0
+INTERRUPT_AGAIN_S = 0.25
 SUBMIT = b"\r"
 _log = logging.getLogger(__name__)
 
@@ -63,6 +71,7 @@ class Running:
         self.callers = 0
         self.done: asyncio.Future[SendResult] = asyncio.get_running_loop().create_future()
         self.abandoned: asyncio.TimerHandle | None = None
+        self.interrupting: asyncio.TimerHandle | None = None
         self.writing: asyncio.Task[None] | None = None
         self.before_end: Callable[[], None] | None = None
         self.is_closed = False
@@ -208,6 +217,8 @@ class Sending:
             run.writing.cancel()
         if run.abandoned is not None:
             run.abandoned.cancel()
+        if run.interrupting is not None:
+            run.interrupting.cancel()
 
     def find(self, request: SendRequest) -> Running | SendResult | None:
         """Return the send or the answer of this request id. Raises: RequestIdConflictError."""
@@ -291,11 +302,27 @@ class Sending:
         self._over(run, None)
 
     def _interrupt(self, run: Running) -> None:
+        group = 0
         try:
-            self._session.signal(SignalName.SIGINT)
-        except SignalRefusedError:
+            group = self._session.signal(SignalName.SIGINT).target_pgid
+        except SessionStateError:
             _log.info("interrupt found no foreground group")
+        self._interrupt_later(run, group)
         self._act(run, run.machine.interrupted())
+
+    def _interrupt_later(self, run: Running, group: int) -> None:
+        run.interrupting = asyncio.get_running_loop().call_later(
+            INTERRUPT_AGAIN_S, self._interrupt_again, run, group
+        )
+
+    def _interrupt_again(self, run: Running, group: int) -> None:
+        if run.is_closed or self._session.is_closing or not self._session.status.is_running:
+            return
+        now = self._session.parts.inspector.foreground()
+        if now and now != group and now not in self._session.shell_groups():
+            with contextlib.suppress(SignalRefusedError):
+                group = self._session.signal(SignalName.SIGINT).target_pgid
+        self._interrupt_later(run, group)
 
     def _on_verdict(self, run: Running, done: "asyncio.Future[Verdict]") -> None:
         if done.cancelled() or run.machine.is_settled:
@@ -357,5 +384,7 @@ class Sending:
         if run.before_end is not None:
             run.before_end()
         run.is_closed = True
+        if run.interrupting is not None:
+            run.interrupting.cancel()
         run.capture.close()
         session.changed.send()

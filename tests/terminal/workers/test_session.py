@@ -23,6 +23,7 @@ from fabric.core.errors import (
 from fabric.core.model import Caller, Evidence, Outcome, PromptKind, WaitReason
 from fabric.core.plain import to_plain
 from fabric.core.settings import ReadinessSettings, WorkerSettings
+from tests.support.eventually import eventually
 from tests.support.local_worker import CALLER, OWNER, config_in, worker_in
 from workers.actor import SessionWorker
 
@@ -117,6 +118,27 @@ async def test_cancelling_a_send_interrupts_the_program_for_real(shell):
     await shell.slot_free()
     result = await shell.send("echo status=$?")
     assert "status=130" in result.viewport
+
+
+@pytest.mark.parametrize(
+    ("trap", "then", "seen"),
+    [
+        ("exit 0", "sleep 1001; sleep 1002", 0),  # the list goes on, and is interrupted again
+        ("echo caught-$((6*7))", "true", 1),  # whoever tidies up is left in peace
+    ],
+)
+async def test_a_cancel_interrupts_each_group_of_its_send_once(shell, trap, then, seen):
+    parts = "; ".join(["sleep 0.3"] * 4)
+    command = f"sh -c 'trap \"{trap}\" INT; echo armed-$((6*7)); {parts}'; {then}"
+    task = asyncio.create_task(shell.send(command, timeout_s=60.0))
+    page = shell.worker.session.transcript.page
+    await eventually(lambda: "armed-42" in page(0, 5, 4096).text)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await shell.slot_free()
+    assert (await shell.read()).text.count("caught-42") == seen
+    assert "here-42" in (await shell.send("echo here-$((6*7))")).viewport
 
 
 async def test_a_repeated_request_id_runs_once_and_gives_the_same_answer(shell):
