@@ -11,6 +11,7 @@ trees of processes (``tests.load.trees``) and searches for survivors without the
 import argparse
 import asyncio
 import sys
+import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -160,8 +161,10 @@ def main() -> int:
     report = Report()
     print("  ".join(f"{key} {value}" for key, value in machine().items()))
     if set(wanted) & set(SECTIONS):
-        with embedded(
-            FABRIC_WORKER_TEARDOWN__GRACE_S=str(GRACE_S), FABRIC_NODE__WARM_SESSIONS="2"
+        with tempfile.TemporaryDirectory(prefix="fabric-ws-", dir="/var/tmp") as root, embedded(
+            FABRIC_WORKER_TEARDOWN__GRACE_S=str(GRACE_S),
+            FABRIC_NODE__WARM_SESSIONS="2",
+            FABRIC_WORKER_SANDBOX__WORKSPACE_ROOT=root,
         ) as fabric:
             for name, section in SECTIONS.items():
                 if name in wanted:
