@@ -161,11 +161,14 @@ def main() -> int:
     report = Report()
     print("  ".join(f"{key} {value}" for key, value in machine().items()))
     if set(wanted) & set(SECTIONS):
-        with tempfile.TemporaryDirectory(prefix="fabric-ws-", dir="/var/tmp") as root, embedded(
-            FABRIC_WORKER_TEARDOWN__GRACE_S=str(GRACE_S),
-            FABRIC_NODE__WARM_SESSIONS="2",
-            FABRIC_WORKER_SANDBOX__WORKSPACE_ROOT=root,
-        ) as fabric:
+        with (
+            tempfile.TemporaryDirectory(prefix="fabric-ws-", dir="/var/tmp") as root,
+            embedded(
+                FABRIC_WORKER_TEARDOWN__GRACE_S=str(GRACE_S),
+                FABRIC_NODE__WARM_SESSIONS="2",
+                FABRIC_WORKER_SANDBOX__WORKSPACE_ROOT=root,
+            ) as fabric,
+        ):
             for name, section in SECTIONS.items():
                 if name in wanted:
                     uvloop.run(section(report, fabric, arguments.rounds))
