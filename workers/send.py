@@ -5,8 +5,10 @@ free only when the send is settled *and* neither its write nor its interrupt is 
 under way, so neither can ever reach a successor. Rules:
 
 - A cancel while the write is under way waits for it, then asks for the interrupt; a
-  failed write suppresses it. A cancel before anything was written writes nothing and
-  interrupts nothing: there is nothing of this send to interrupt.
+  failed write suppresses it. That holds too when the deadline has settled the send
+  meanwhile: what was typed is not left to run for nobody.
+- A cancel before anything was written writes nothing and interrupts nothing: there is
+  nothing of this send to interrupt.
 - A cancel does not settle by itself: the verdict still comes from readiness, the
   deadline or the exit. It is remembered, so the caller is told.
 - A verdict that rests on the program waiting for input is not accepted while the write
@@ -47,6 +49,7 @@ class Send:
     cancelled: bool = False
     writing: bool = False
     interrupting: bool = False
+    asked: bool = False
     released: bool = False
 
     @property
@@ -67,11 +70,9 @@ class Send:
         self.writing = False
         if self.phase is Phase.WRITING:
             self.phase = Phase.WAITING
-            if self.cancelled:
-                self.interrupting = True
-                return [Ask.INTERRUPT]
-            return []
-        return self._release()
+        if self.cancelled and not self.asked:
+            return self._interrupt()
+        return self._release() if self.is_settled else []
 
     def write_failed(self) -> list[Ask]:
         """Take the news that the write failed or was withdrawn."""
@@ -89,10 +90,7 @@ class Send:
         if self.phase is Phase.RESERVED:
             self.phase = Phase.SETTLED
             return [Ask.SETTLE, *self._release()]
-        if self.writing:
-            return []
-        self.interrupting = True
-        return [Ask.INTERRUPT]
+        return [] if self.writing else self._interrupt()
 
     def interrupted(self) -> list[Ask]:
         """Take the news that the interrupt was delivered, or cannot be."""
@@ -105,6 +103,10 @@ class Send:
             return []
         self.phase = Phase.SETTLED
         return [Ask.SETTLE, *self._release()]
+
+    def _interrupt(self) -> list[Ask]:
+        self.interrupting = self.asked = True
+        return [Ask.INTERRUPT]
 
     def _release(self) -> list[Ask]:
         if self.released or self.writing or self.interrupting:
