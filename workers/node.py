@@ -115,6 +115,9 @@ class Node:
             session_id = files.session_of(record)
             if session_id is not None and record.opened and session_id not in self._sessions:
                 self._remember_lost(session_id)
+        if self._drained_file.exists():
+            self._draining = True
+            self._pool.drain()
         self._pool.tick()
         self._sweeper = asyncio.get_running_loop().create_task(self._sweep())
 
@@ -126,13 +129,29 @@ class Node:
         await self._pool.stop()
 
     async def drain(self) -> None:
-        """Take no new sessions and give up the warm slots; sessions stay."""
+        """Take no new sessions and give up the warm slots; sessions stay.
+
+        It holds until ``resume``, also for a node that starts again on this folder.
+        """
         self._draining = True
+        self._drained_file.touch(mode=0o600)
         self._pool.drain()
 
+    async def resume(self) -> None:
+        """Take new sessions again, in workers that are all new."""
+        await self._pool.settled()
+        self._drained_file.unlink(missing_ok=True)
+        self._draining = False
+        self._pool.resume()
+
+    @property
+    def _drained_file(self) -> Path:
+        return self.node_dir / "draining"
+
     async def end_all(self, reason: str) -> dict[SessionId, CloseReceipt | FabricError]:
-        """Drain, close every session, and say how each ended."""
-        await self.drain()
+        """Take no new sessions, close every one there is, and say how each ended."""
+        self._draining = True
+        self._pool.drain()
         ids = list(self._sessions)
         ends = await asyncio.gather(*(self._end(item, reason) for item in ids))
         await self._pool.settled()

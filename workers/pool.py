@@ -114,6 +114,10 @@ class Pool:
         """Give up the warm slots and start no more."""
         self._perform(self.slots.drain())
 
+    def resume(self) -> None:
+        """Start warm slots again after a drain."""
+        self._perform(self.slots.resume(self._clock.monotonic()))
+
     async def claim(self) -> Held:
         """Take a warm slot, or wait for the next one that comes up.
 

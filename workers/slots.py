@@ -182,6 +182,11 @@ class Slots:
             out.append(Destroy(slot_id))
         return out
 
+    def resume(self, now: float) -> list[Instruction]:
+        """Take work again after a drain, and fill up."""
+        self._draining = False
+        return self.tick(now)
+
     def _settle(self, now: float) -> list[Instruction]:
         out: list[Instruction] = []
         for slot_id in [key for key, state in self._slots.items() if state is SlotState.WARM]:

@@ -24,7 +24,8 @@ class NodeHost(Hosted):
     """The node actor of one host."""
 
     methods = frozenset(
-        ("open", "close", "fence", "keep", "sessions", "locate", "state", "drain", "end_all")
+        ("open", "close", "fence", "keep", "sessions", "locate", "state")
+        + ("drain", "resume", "end_all")
     )
 
     def __init__(self, plan: Plan, host: HostName) -> None:

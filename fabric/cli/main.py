@@ -19,6 +19,8 @@ COMMANDS = {
     "down": "fabric.cli.lifecycle:down",
     "status": "fabric.cli.lifecycle:status",
     "serve": "fabric.cli.serving:serve",
+    "drain": "fabric.cli.upkeep:drain",
+    "upgrade": "fabric.cli.upkeep:upgrade",
     "config": "fabric.cli.configuration:config",
     "tools": "fabric.cli.tools:tools",
     "mcp": "fabric.cli.mcp:mcp",

@@ -96,6 +96,19 @@ def _add_fabric_commands(command: Any) -> None:
 
     command("nodes", "list the nodes with what is left of them")
 
+    drain = command("drain", "let a node take no new sessions, and wait for those it has to end")
+    drain.add_argument("node", help="its host name")
+    drain.add_argument(
+        "--limit", type=_seconds, metavar="S", default=600.0, help="wait no longer than this (600)"
+    )
+    drain.add_argument("--close", action="store_true", help="then close what is left")
+    drain.add_argument("--undo", action="store_true", help="let it take sessions again")
+    upgrade = command("upgrade", "restart registry, nodes, workers and gateway under live sessions")
+    upgrade.add_argument(
+        "--limit", type=_seconds, metavar="S", default=60.0,
+        help="how long to wait for a busy session before its worker is left as it is (60)",
+    )  # fmt: skip
+
     config = command("config", "show the settings")
     config.add_argument(
         "what", choices=["show", "example"], help="show: effective values; example: a TOML file"

@@ -85,7 +85,8 @@ class LocalNode:
         return self.node._pool.slots.count(SlotState.WARM)
 
     def files(self) -> list[str]:
-        return sorted(path.name for path in self.folder.rglob("*") if not path.is_dir())
+        found = (path.name for path in self.folder.rglob("*") if not path.is_dir())
+        return sorted(name for name in found if name != "draining")
 
     def slot_of(self, session_id: str) -> SlotId:
         return self.node._sessions[session_id].config.slot_id

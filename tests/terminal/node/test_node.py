@@ -295,3 +295,19 @@ async def test_a_fenced_session_refuses_older_epochs():
         await local.node.fence(result.info.session_id, 9)
         with pytest.raises(Exception, match="newer owner token"):
             await echo(local, result.info.session_id, "echo hi")
+
+
+async def test_a_drain_outlives_the_node_until_it_is_undone():
+    async with local_node() as local:
+        await eventually(lambda: local.warm() == 1)
+        first = set(local.slots.workers)
+        await local.node.drain()
+        await local.node.stop()
+        local.node = local.make()
+        await local.node.start()
+        with pytest.raises(DrainingError):
+            await local.node.open(spec_for())
+        await local.node.resume()
+        result = await local.node.open(spec_for())
+        assert "hi" in await echo(local, result.info.session_id, "echo hi")
+        assert not first & set(local.slots.workers), "what was warm before the drain is gone"
