@@ -177,7 +177,7 @@ class Node:
         self._check_room()
         self._opening += 1
         try:
-            held = await self._pool.claim()
+            held = await self._pool.claim(spec.owner_id)
             try:
                 files.save(SlotRecord(held.config, spec))
                 result = await self._open_in(held, spec)

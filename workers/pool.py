@@ -118,7 +118,7 @@ class Pool:
         """Start warm slots again after a drain."""
         self._perform(self.slots.resume(self._clock.monotonic()))
 
-    async def claim(self) -> Held:
+    async def claim(self, owner: str = "") -> Held:
         """Take a warm slot, or wait for the next one that comes up.
 
         Raises: StartupTimeoutError, SpawnFailedError.
@@ -126,7 +126,7 @@ class Pool:
         ticket = next(self._next_ticket)
         answer: asyncio.Future[Held] = asyncio.get_running_loop().create_future()
         self._tickets[ticket] = answer
-        self._perform(self.slots.claim(ticket, self._clock.monotonic()))
+        self._perform(self.slots.claim(ticket, self._clock.monotonic(), owner))
         limit = self._settings.start_timeout_s
         try:
             async with asyncio.timeout(limit):

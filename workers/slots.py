@@ -35,6 +35,7 @@ from enum import StrEnum
 
 from fabric.core.ids import SlotId, new_slot_id
 
+MAX_SERVED = 1024  # owners whose last turn is remembered
 REFILL_DELAY_S = 0.2
 FIRST_BACKOFF_S = 0.5
 LAST_BACKOFF_S = 30.0
@@ -97,7 +98,9 @@ class Slots:
         self._max_slots = max_slots
         self._new_id = new_id
         self._slots: OrderedDict[SlotId, SlotState] = OrderedDict()
-        self._waiting: OrderedDict[int, None] = OrderedDict()
+        self._waiting: OrderedDict[int, str] = OrderedDict()
+        self._served: OrderedDict[str, int] = OrderedDict()
+        self._grants = 0
         self._failures = 0
         self._not_before = 0.0
         self._draining = False
@@ -122,11 +125,11 @@ class Slots:
         room = self._max_slots - len(self._slots)
         return None if self._draining or min(short, room) <= 0 else self._not_before
 
-    def claim(self, ticket: int, now: float) -> list[Instruction]:
-        """An opener wants a slot."""
+    def claim(self, ticket: int, now: float, owner: str = "") -> list[Instruction]:
+        """An opener wants a slot; who waits is served by owners in turn."""
         if self._draining:
             return [Refuse(ticket, "the node is draining")]
-        self._waiting[ticket] = None
+        self._waiting[ticket] = owner
         self._not_before = max(self._not_before, now + REFILL_DELAY_S)
         return self._settle(now)
 
@@ -192,14 +195,24 @@ class Slots:
         for slot_id in [key for key, state in self._slots.items() if state is SlotState.WARM]:
             if not self._waiting:
                 break
-            ticket, _ = self._waiting.popitem(last=False)
             self._slots[slot_id] = SlotState.HELD
-            out.append(Grant(ticket, slot_id))
+            out.append(Grant(self._next(), slot_id))
         for _ in range(self._wanted(now)):
             fresh = self._new_id()
             self._slots[fresh] = SlotState.STARTING
             out.append(Start(fresh))
         return out
+
+    def _next(self) -> int:
+        """Take the opener whose owner was served longest ago, the oldest of its own."""
+        ticket = min(self._waiting, key=lambda item: self._served.get(self._waiting[item], 0))
+        owner = self._waiting.pop(ticket)
+        self._grants += 1
+        self._served[owner] = self._grants
+        self._served.move_to_end(owner)
+        while len(self._served) > MAX_SERVED:
+            self._served.popitem(last=False)
+        return ticket
 
     def _wanted(self, now: float) -> int:
         if self._draining:

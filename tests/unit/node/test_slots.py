@@ -228,3 +228,15 @@ class Machine(RuleBasedStateMachine):
 
 Machine.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
 TestAnyOrderOfEvents = Machine.TestCase
+
+
+def test_owners_are_served_in_turn_however_many_opens_one_of_them_has():
+    slots = pool(warm=0, max_starting=1, max_slots=20)
+    for ticket in range(5):
+        slots.claim(ticket, 0.0, "flood")
+    slots.claim(9, 0.0, "other")
+    granted = []
+    for _ in range(4):
+        slot_id = next(key for key in slots._slots if slots.state_of(key) is SlotState.STARTING)
+        granted += [one.ticket for one in slots.ready(slot_id, 0.0) if isinstance(one, Grant)]
+    assert granted == [0, 9, 1, 2]
