@@ -115,8 +115,12 @@ class Calls:
         try:
             return await self.ask(method, request, wait_s)
         except (asyncio.CancelledError, DeadlineError):
-            self.link.in_background(self._give_up(request.request_id, self.headers))
+            self.give_up(request.request_id)
             raise
+
+    def give_up(self, request_id: str) -> None:
+        """Say that nobody comes back for a call's answer: it ends now and not after a grace."""
+        self.link.in_background(self._give_up(request_id, self.headers))
 
     async def _give_up(self, request_id: str, headers: Headers) -> None:
         request = terminal_service_pb2.CancelCallRequest(request_id=request_id)

@@ -1,5 +1,6 @@
 """The fabric as a set of tools: what a harness needs that knows nothing of terminals."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -71,21 +72,30 @@ async def call_tool(
     calls: Calls, name: str, arguments: Mapping[str, Any], request_id: RequestId, wait_s: float
 ) -> ToolAnswer:
     """Carry one call through; a failed call is an answer too."""
-    return _answer(await calls.ask(_CALL, _request(name, arguments, request_id), wait_s))
+    request = _request(name, arguments, request_id)
+    return _answer(await calls.ask_and_mean_it(_CALL, request, wait_s))
 
 
 async def stream_tool(
     calls: Calls, name: str, arguments: Mapping[str, Any], request_id: RequestId
 ) -> AsyncIterator[float | ToolAnswer]:
-    """Yield the seconds waited while the call waits, and at last its answer."""
+    """Yield the seconds waited while the call waits, and at last its answer.
+
+    Leaving it earlier interrupts the call; a stream that breaks leaves the call a moment for
+    a repeat with its request id.
+    """
     request = pb.CallToolStreamRequest(call=_request(name, arguments, request_id))
-    async for message in calls.link.stream(_STREAM, request, calls.headers):
-        event: pb.CallToolStreamResponse = message
-        if event.WhichOneof("event") == "progress":
-            yield event.progress.elapsed_ms / 1000
-        else:
-            yield _answer(event.answer)
-            return
+    try:
+        async for message in calls.link.stream(_STREAM, request, calls.headers):
+            event: pb.CallToolStreamResponse = message
+            if event.WhichOneof("event") == "progress":
+                yield event.progress.elapsed_ms / 1000
+            else:
+                yield _answer(event.answer)
+                return
+    except (asyncio.CancelledError, GeneratorExit):
+        calls.give_up(request_id)
+        raise
 
 
 def _request(name: str, arguments: Mapping[str, Any], request_id: RequestId) -> pb.CallToolRequest:

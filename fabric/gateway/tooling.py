@@ -32,6 +32,7 @@ from fabric.core.model import (
 )
 from fabric.gateway.calls import Access, Call, Kind, Route, Routes
 from fabric.gateway.limits import Limits
+from fabric.gateway.lingering import Lingering
 from fabric.gateway.ports import RegistryPort, SessionsPort
 from fabric.gateway.terminals import refuse_large
 from fabric.gateway.transcript import CallRecord
@@ -47,8 +48,14 @@ class BoundVerbs:
     """The ports, bound to one call."""
 
     def __init__(
-        self, call: Call, registry: RegistryPort, sessions: SessionsPort, limits: Limits
+        self,
+        call: Call,
+        registry: RegistryPort,
+        sessions: SessionsPort,
+        limits: Limits,
+        lingering: Lingering,
     ) -> None:
+        self._lingering = lingering
         self._call = call
         self._registry = registry
         self._sessions = sessions
@@ -59,15 +66,22 @@ class BoundVerbs:
 
     async def open(self, request: OpenRequest) -> OpenResult:
         """Open a session."""
-        timeout_s = self._wait(request.timeout_s, self._limits.open_timeout_s)
-        return await self._registry.open(self._call.caller, replace(request, timeout_s=timeout_s))
+        limit = self._limits.open_timeout_s
+        timeout_s = self._wait(request.timeout_s, limit)
+        if timeout_s < limit:  # else a repeat would differ from what it repeats
+            request = replace(request, timeout_s=timeout_s)
+        work = self._registry.open(self._call.caller, request)
+        return await self._lingering.run(self._call, request.request_id, work)
 
     async def send(self, session_id: SessionId, request: SendRequest) -> SendResult:
         """Send and wait."""
-        refuse_large(request.data, self._limits)
-        timeout_s = self._wait(request.timeout_s, self._limits.send_timeout_s)
-        bounded = replace(request, timeout_s=timeout_s)
-        return await self._sessions.send(self._call.caller, session_id, bounded)
+        refuse_large(request.data, self._limits, self._call.identity.principal)
+        limit = self._limits.send_timeout_s
+        timeout_s = self._wait(request.timeout_s, limit)
+        if timeout_s < limit:
+            request = replace(request, timeout_s=timeout_s)
+        work = self._sessions.send(self._call.caller, session_id, request)
+        return await self._lingering.run(self._call, request.request_id, work)
 
     async def read(self, session_id: SessionId, offset: int, count: int) -> ReadPage:
         """Read a page."""
@@ -103,7 +117,7 @@ class BoundVerbs:
 
     async def start_task(self, session_id: SessionId, request: SendRequest) -> TaskRecord:
         """Start a background send."""
-        refuse_large(request.data, self._limits)
+        refuse_large(request.data, self._limits, self._call.identity.principal)
         return await self._sessions.start_task(self._call.caller, session_id, request)
 
     async def task_output(self, task_id: TaskId, cursor: int, wait_s: float) -> TaskOutput:
@@ -130,8 +144,10 @@ class ToolService:
         registry: RegistryPort,
         sessions: SessionsPort,
         limits: Limits,
+        lingering: Lingering,
         record: CallRecord | None = None,
     ) -> None:
+        self._lingering = lingering
         self._registry = registry
         self._sessions = sessions
         self._limits = limits
@@ -176,7 +192,7 @@ class ToolService:
 
     async def _answer(self, call: Call, message: pb.CallToolRequest) -> Answer:
         request_id = parse_request_id(message.request_id)
-        verbs = BoundVerbs(call, self._registry, self._sessions, self._limits)
+        verbs = BoundVerbs(call, self._registry, self._sessions, self._limits, self._lingering)
         caller = ToolCaller(
             verbs,
             surfaces=frozenset(Surface),
