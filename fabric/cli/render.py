@@ -10,6 +10,7 @@ from fabric.core.model import (
     ExitStatus,
     NodeState,
     OpenResult,
+    Outcome,
     OwnerEvent,
     ReadPage,
     SendResult,
@@ -22,6 +23,7 @@ from fabric.core.model import (
 )
 
 _GIB = 1024**3
+UNKNOWN = "unknown; it may have run, in part or whole: read the session before repeating it"
 
 
 def status_text(status: SessionStatus) -> str:
@@ -71,6 +73,8 @@ def sent(result: SendResult) -> str:
     if result.exit_code is not None:
         lines.append(f"[exit code: {result.exit_code}]")
     lines.append(f"[session: {status_text(result.status)}]")
+    if result.outcome is not Outcome.COMPLETED:
+        lines.append(f"[outcome: {UNKNOWN if result.outcome is Outcome.UNKNOWN else 'cancelled'}]")
     if result.truncated:
         lines.append(f"[output truncated: {result.omitted_bytes} bytes omitted]")
     return "\n".join(lines)

@@ -12,6 +12,7 @@ from fabric.core.model import (
     CloseOutcome,
     CloseResult,
     OpenResult,
+    Outcome,
     ReadPage,
     SendResult,
     SessionInfo,
@@ -37,6 +38,7 @@ from fabric.tools.bound import (
 )
 
 NOTICE_ACTION = "Done; task_output."
+UNKNOWN = "unknown; it may have run, in part or whole: read before you repeat it"
 
 
 def status(value: SessionStatus) -> str:
@@ -59,6 +61,8 @@ def opened(result: OpenResult, max_bytes: int) -> str:
 def sent(result: SendResult, max_bytes: int) -> str:
     """Render a foreground send."""
     suffix = f"\n[wait: {result.wait_reason.value}]\n[session: {status(result.status)}]"
+    if result.outcome is Outcome.UNKNOWN:
+        suffix += f"\n[outcome: {UNKNOWN}]"
     body = result.viewport or "(no new output)"
     return reserve(body, suffix, max_bytes, truncated=result.truncated, ends=True)
 

@@ -9,6 +9,7 @@ from fabric.core.model import (
     ExitStatus,
     NodeState,
     OpenResult,
+    Outcome,
     ReadPage,
     SendResult,
     SessionInfo,
@@ -62,6 +63,10 @@ def test_sent():
         "(no new output)\n[wait: session_exit]\n[session: exited code=7]\n"
         "[output truncated: 9 bytes omitted]"
     )
+    lost = SendResult("", WaitReason.TIMEOUT, RUNNING, outcome=Outcome.UNKNOWN)
+    assert "[outcome: unknown; it may have run" in render.sent(lost)
+    given_up = SendResult("", WaitReason.TIMEOUT, RUNNING, outcome=Outcome.CANCELLED)
+    assert render.sent(given_up).endswith("[outcome: cancelled]")
 
 
 def test_page():

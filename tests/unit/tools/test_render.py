@@ -10,6 +10,7 @@ from fabric.core.model import (
     CloseResult,
     ExitStatus,
     OpenResult,
+    Outcome,
     ReadPage,
     SendResult,
     SessionInfo,
@@ -88,6 +89,14 @@ def test_open_keeps_the_id_and_the_mark_when_it_is_cut():
 )
 def test_send(result, text):
     assert render.sent(result, BIG) == text
+
+
+def test_a_send_whose_worker_died_says_that_it_may_have_run():
+    lost = SendResult("", WaitReason.TIMEOUT, SessionStatus(), outcome=Outcome.UNKNOWN)
+    text = render.sent(lost, BIG)
+    assert text.startswith(
+        "(no new output)\n[wait: timeout]\n[session: running]\n[outcome: unknown;"
+    )
 
 
 def test_a_small_bound_keeps_the_facts_of_a_send_and_the_newest_output():
