@@ -29,7 +29,7 @@ HINTS = {
     "SANDBOX_MODE_LOCKED": "close this agent's sessions first, or use another --agent",
     "SANDBOX_UNAVAILABLE": "open with --mode danger-full-access, or on a node that can confine",
     "SPAWN_FAILED": "check --cwd, and that the node has the program",
-    "UNSUPPORTED": "fabric status shows what this fabric can do",
+    "UNSUPPORTED": "choose what the message names; fabric nodes shows what each node can do",
     "STALE_GENERATION": "look at the session again, then repeat",
     "CURSOR_EXPIRED": "start from the oldest offset that is still kept",
     "OUTCOME_UNKNOWN": "look at the session (fabric read) before you repeat anything",

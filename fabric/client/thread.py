@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import uvloop
 
+from fabric.core.errors import InvalidRequestError
+
 T = TypeVar("T")
 
 
@@ -24,7 +26,13 @@ class LoopThread:
         self._loop.run_forever()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the loop and return its result; Ctrl-C cancels it first."""
+        """Run a coroutine on the loop and return its result; Ctrl-C cancels it first.
+
+        Raises: what the coroutine raises; InvalidRequestError when the thread has ended.
+        """
+        if self._loop.is_closed():
+            coroutine.close()
+            raise InvalidRequestError("the client was stopped; start it and look the session up")
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()

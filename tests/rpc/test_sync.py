@@ -91,6 +91,13 @@ def test_many_clients_in_many_threads(address):
     assert not faults
 
 
+def test_a_session_of_a_stopped_client_says_so(address):
+    with FabricClientSync.connect(address, agent="stopped") as client:
+        session = client.open("shell")
+    with pytest.raises(InvalidRequestError, match="was stopped"):
+        session.send("echo hi")
+
+
 def test_a_client_that_cannot_connect_leaves_no_thread():
     with pytest.raises(GatewayUnavailableError), FabricClientSync.connect("127.0.0.1:1"):
         pass
