@@ -44,6 +44,7 @@ class RegistryHost(Hosted):
             nodes=RemoteNodes(self._plan),
             journal=Journal(state_dir / "registry.db"),
             shell=settings.worker.shell,
+            shared=settings.worker.shared,
             here=HostName((await asyncio.to_thread(labels_here)).get(LABEL_HOST, "")),
         )
         await registry.start()

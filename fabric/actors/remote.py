@@ -211,6 +211,10 @@ class RemoteRegistry:
 
     # What nodes report
 
+    async def human_handback(self, session_id: SessionId, detail: str) -> None:
+        """Report that a person has given the shared terminal back."""
+        await self._ask("human_handback", session_id, detail)
+
     async def session_exited(self, session_id: SessionId, status: ExitStatus) -> None:
         """Note that a session's program has ended."""
         await self._ask("session_exited", session_id, status)

@@ -5,6 +5,7 @@ carry what asking cannot: the final output of a task. While the registry is away
 """
 
 import asyncio
+import json
 import logging
 from typing import Any
 
@@ -70,9 +71,22 @@ class Reporter:
             )
         elif kind == "session_exited":
             await self._registry.session_exited(session_id, from_plain(ExitStatus, event))
+        elif kind == "human_handback":
+            await self._registry.human_handback(session_id, _handback(event))
         elif kind == "session_readopted":
             await self._registry.session_readopted(session_id, int(event["adoption"]))
         elif kind == "session_lost":
             await self._registry.session_lost(
                 self._host, session_id, "its shell ended without being closed"
             )
+
+
+def _handback(event: dict[str, Any]) -> str:
+    """Say how a person's interaction ended, without a word of the terminal's text."""
+    facts = {
+        "generation": int(event["generation"]),
+        "sequence": int(event["sequence"]),
+        "waitReason": event["wait_reason"],
+        "status": "running" if event["running"] else "exited",
+    }
+    return json.dumps(facts)

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from fabric.actors.channels import Channels, Locations
 from fabric.actors.ports import PeerDialer, TaskBook, Verbs
+from fabric.actors.shared import SharedVerbs
 from fabric.core.attach import (
     AttachEvent,
     AttachKind,
@@ -76,7 +77,7 @@ _SHOWN = (AttachKind.CHUNK, AttachKind.SNAPSHOT)
 _ACTIVE = (TaskState.RUNNING, TaskState.STOPPING)
 
 
-class Sessions:
+class Sessions(SharedVerbs):
     """The verbs of every session of the fabric, for the gateway of ``host``."""
 
     def __init__(

@@ -17,6 +17,7 @@ from fabric.client.events import Events
 from fabric.client.link import Link, Tls
 from fabric.client.ptys import PtyFacade
 from fabric.client.session import Session, Task
+from fabric.client.shared import SharedTerminal
 from fabric.client.tooling import ToolAnswer, ToolInfo
 from fabric.core.errors import (
     FabricError,
@@ -315,6 +316,11 @@ class FabricClient:
     def session(self, session_id: str) -> Session:
         """Return a session opened earlier. Raises: InvalidRequestError for a malformed id."""
         return Session(self, SessionId(parse_session_id(session_id)))
+
+    @property
+    def shared(self) -> SharedTerminal:
+        """The terminal that the owner's model shares with a person."""
+        return SharedTerminal(lambda: self.calls)
 
     async def list(self) -> tuple[SessionInfo, ...]:
         """List the owner's sessions in the order in which they were opened."""

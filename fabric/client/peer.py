@@ -7,6 +7,7 @@ on its node, and never forwards it again.
 
 from collections.abc import AsyncIterator
 
+from fabric.client import shared
 from fabric.client.attach import Attachment
 from fabric.client.calls import Calls
 from fabric.client.link import Link, Tls
@@ -29,6 +30,7 @@ from fabric.core.model import (
     WaitResult,
 )
 from fabric.core.settings import GatewaySettings
+from fabric.core.shared import SharedPage, SharedResult, SharedSend
 from fabric.wire.metadata import peer_headers
 
 CALL_TIMEOUT_S = 30.0
@@ -149,3 +151,28 @@ class PeerSessions:
     async def kill_task(self, caller: Caller, task_id: TaskId, request_id: RequestId) -> TaskRecord:
         """Interrupt a task."""
         return await self._calls(caller).kill_task(task_id, request_id)
+
+    async def shared_send(
+        self, caller: Caller, session_id: SessionId, request: SharedSend
+    ) -> SharedResult:
+        """Queue a model's send on a shared terminal."""
+        return await shared.send(self._calls(caller), request, DEFAULT_WAIT_S, session_id)
+
+    async def shared_signal(
+        self, caller: Caller, session_id: SessionId, name: SignalName, request_id: RequestId
+    ) -> SharedResult:
+        """Queue a signal on a shared terminal."""
+        calls = self._calls(caller)
+        return await shared.signal(calls, name, request_id, DEFAULT_WAIT_S, session_id)
+
+    async def shared_reset(
+        self, caller: Caller, session_id: SessionId, request_id: RequestId
+    ) -> SharedResult:
+        """Queue the next generation of a shared terminal."""
+        return await shared.reset(self._calls(caller), request_id, DEFAULT_WAIT_S, session_id)
+
+    async def shared_read(
+        self, caller: Caller, session_id: SessionId, offset: int, count: int
+    ) -> SharedPage:
+        """Read the history of a shared terminal."""
+        return await shared.read(self._calls(caller), offset, count, session_id)

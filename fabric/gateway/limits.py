@@ -22,6 +22,7 @@ class Limits:
     max_message_bytes: int = 8_388_608
     max_send_bytes: int = 4_194_304
     max_result_bytes: int = 262_144
+    max_shared_bytes: int = 262_144
     max_wait_s: float = 600.0
     send_timeout_s: float = 30.0
     wait_timeout_s: float = 30.0
@@ -47,6 +48,7 @@ def limits_of(settings: Settings) -> Limits:
         max_message_bytes=settings.gateway.max_message_bytes,
         max_send_bytes=settings.worker.input.max_send_bytes,
         max_result_bytes=settings.gateway.max_result_bytes,
+        max_shared_bytes=settings.worker.shared.max_tool_output_bytes,
         max_wait_s=settings.tasks.max_wait_timeout_s,
         send_timeout_s=settings.worker.readiness.timeout_s,
         wait_timeout_s=settings.tasks.wait_timeout_s,

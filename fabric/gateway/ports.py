@@ -36,6 +36,7 @@ from fabric.core.model import (
     WaitCondition,
     WaitResult,
 )
+from fabric.core.shared import SharedPage, SharedResult, SharedSend
 
 
 class RegistryPort(Protocol):
@@ -169,6 +170,30 @@ class SessionsPort(Protocol):
         self, caller: Caller, session_id: SessionId, start: AttachStart
     ) -> AsyncIterator[AttachEvent]:
         """Stream the screen and the bytes from there until the session ends."""
+        ...
+
+    async def shared_send(
+        self, caller: Caller, session_id: SessionId, request: SharedSend
+    ) -> SharedResult:
+        """Queue a model's send on a shared terminal and wait for its end."""
+        ...
+
+    async def shared_signal(
+        self, caller: Caller, session_id: SessionId, name: SignalName, request_id: RequestId
+    ) -> SharedResult:
+        """Queue a signal on a shared terminal and wait for what it leads to."""
+        ...
+
+    async def shared_reset(
+        self, caller: Caller, session_id: SessionId, request_id: RequestId
+    ) -> SharedResult:
+        """Queue the next generation of a shared terminal."""
+        ...
+
+    async def shared_read(
+        self, caller: Caller, session_id: SessionId, offset: int, count: int
+    ) -> SharedPage:
+        """Read the history of a shared terminal."""
         ...
 
     async def read_bytes(

@@ -30,6 +30,7 @@ from fabric.gateway.news import News
 from fabric.gateway.owners import OwnerService
 from fabric.gateway.ports import RegistryPort, SessionsPort
 from fabric.gateway.ptys import PtyService
+from fabric.gateway.shared import SharedTerminals, SharedTerminalService
 from fabric.gateway.tasks import TaskService
 from fabric.gateway.terminals import TerminalService
 from fabric.gateway.tokens import KeyRing
@@ -147,6 +148,7 @@ class Gateway:
 
     def _register(self, server: grpc.aio.Server, guard: Guard, keys: KeyRing) -> None:
         lingering = Lingering(self._settings.abandon_grace_s)
+        shared = SharedTerminals(self._registry, self._sessions)
         services: list[Service] = [
             OwnerService(self._registry, keys, self._limits),
             TerminalService(
@@ -157,8 +159,11 @@ class Gateway:
             ),
             TaskService(self._registry, self._sessions, self._limits),
             PtyService(self._sessions, self._limits),
+            SharedTerminalService(shared, self._sessions, lingering),
             EventService(self._registry, News(self._registry)),
-            ToolService(self._registry, self._sessions, self._limits, lingering, self._record),
+            ToolService(
+                self._registry, self._sessions, self._limits, lingering, self._record, shared
+            ),
             FabricService(self._registry, self._limits, self._host, lambda: guard.draining),
         ]
         for service in services:

@@ -30,10 +30,12 @@ from fabric.core.model import (
     WaitCondition,
     WaitResult,
 )
+from fabric.core.shared import SharedPage, SharedResult, SharedSend
 from fabric.gateway.calls import Access, Call, Kind, Route, Routes
 from fabric.gateway.limits import Limits
 from fabric.gateway.lingering import Lingering
 from fabric.gateway.ports import RegistryPort, SessionsPort
+from fabric.gateway.shared import SharedTerminals
 from fabric.gateway.terminals import refuse_large
 from fabric.gateway.transcript import CallRecord
 from fabric.tools.surface import Answer
@@ -54,7 +56,9 @@ class BoundVerbs:
         sessions: SessionsPort,
         limits: Limits,
         lingering: Lingering,
+        shared: SharedTerminals,
     ) -> None:
+        self._shared = shared
         self._lingering = lingering
         self._call = call
         self._registry = registry
@@ -133,6 +137,25 @@ class BoundVerbs:
         """Interrupt a task."""
         return await self._sessions.kill_task(self._call.caller, task_id, request_id)
 
+    async def shared_send(self, request: SharedSend) -> SharedResult:
+        """Queue a send on the shared terminal."""
+        work = self._shared.send(self._call.caller, request)
+        return await self._lingering.run(self._call, request.request_id, work)
+
+    async def shared_read(self, offset: int, count: int) -> SharedPage:
+        """Read the shared terminal."""
+        return await self._shared.read(self._call.caller, offset, count)
+
+    async def shared_signal(self, name: SignalName, request_id: RequestId) -> SharedResult:
+        """Queue a signal on the shared terminal."""
+        work = self._shared.signal(self._call.caller, name, request_id)
+        return await self._lingering.run(self._call, request_id, work)
+
+    async def shared_reset(self, request_id: RequestId) -> SharedResult:
+        """Queue a reset of the shared terminal."""
+        work = self._shared.reset(self._call.caller, request_id)
+        return await self._lingering.run(self._call, request_id, work)
+
 
 class ToolService:
     """List tools and carry calls through."""
@@ -146,7 +169,9 @@ class ToolService:
         limits: Limits,
         lingering: Lingering,
         record: CallRecord | None = None,
+        shared: SharedTerminals | None = None,
     ) -> None:
+        self._shared = shared or SharedTerminals(registry, sessions)
         self._lingering = lingering
         self._registry = registry
         self._sessions = sessions
@@ -192,13 +217,16 @@ class ToolService:
 
     async def _answer(self, call: Call, message: pb.CallToolRequest) -> Answer:
         request_id = parse_request_id(message.request_id)
-        verbs = BoundVerbs(call, self._registry, self._sessions, self._limits, self._lingering)
+        verbs = BoundVerbs(
+            call, self._registry, self._sessions, self._limits, self._lingering, self._shared
+        )
         caller = ToolCaller(
             verbs,
             surfaces=frozenset(Surface),
             tasks=self._tasks,
             max_result_bytes=self._limits.max_result_bytes,
             ptys=self._limits.pty,
+            max_shared_bytes=self._limits.max_shared_bytes,
         )
         arguments = _arguments(message.arguments_json)
         if self._record is None:

@@ -30,7 +30,8 @@ from fabric.core.errors import (
 from fabric.core.ids import HostName, OwnerId, SessionId, new_session_id
 from fabric.core.model import Caller, OpenRequest, OpenResult, OpenSpec
 from fabric.core.policy import parse as parse_policies
-from fabric.core.settings import RegistrySettings, ShellSettings
+from fabric.core.settings import RegistrySettings, SharedSettings, ShellSettings
+from fabric.core.shared import SHARED_NAME
 from fabric.registry.books import Books
 from fabric.registry.calls import Ticket
 from fabric.registry.closing import Closings
@@ -81,7 +82,9 @@ class Openings:
         view: View,
         settings: RegistrySettings,
         shell: ShellSettings,
+        shared: SharedSettings,
     ) -> None:
+        self._shared = shared
         self._books = books
         self._nodes = nodes
         self._closings = closings
@@ -95,6 +98,18 @@ class Openings:
     def check(self, request: OpenRequest) -> None:
         """Refuse a malformed request. Raises: InvalidRequestError, UnsupportedError."""
         check(request, self._programs)
+
+    def _check_shared(self, caller: Caller) -> None:
+        """Count the live shared terminals of all other owners, those being made too."""
+        live = sum(
+            session.name == SHARED_NAME
+            and session.owner_id != caller.owner_id
+            and (session.info is None or session.info.status.is_running)
+            for session in self._books.table.sessions.values()
+        )
+        limit = self._shared.max_sessions
+        if live >= limit:
+            raise CapacityReachedError("terminal capacity reached", sessions=live, limit=limit)
 
     def abort(self, session_id: SessionId, why: str) -> "asyncio.Task[OpenResult] | None":
         """End an open because its owner has ended; return its task, to be awaited."""
@@ -117,6 +132,8 @@ class Openings:
         if task is None:
             raise InternalError("an open needs a task of its own")
         table = self._books.table
+        if request.shared:
+            self._check_shared(caller)
         session = table.reserve(caller, new_session_id(), request.type, request.name)
         deadline = loop.time() + self._settings.open_timeout_s
         opening = Opening(
@@ -158,6 +175,7 @@ class Openings:
             shell=self._shell,
             settings=self._settings,
             wall=books.clock.wall(),
+            shared=self._shared,
         )
         wish = Wish(
             session.mode,

@@ -42,7 +42,7 @@ from fabric.core.model import (
     SessionInfo,
 )
 from fabric.core.repeat import digest_of
-from fabric.core.settings import RegistrySettings, ShellSettings, TaskSettings
+from fabric.core.settings import RegistrySettings, SharedSettings, ShellSettings, TaskSettings
 from fabric.registry.books import Books, Effect
 from fabric.registry.calls import Ticket
 from fabric.registry.closing import Closings
@@ -78,6 +78,7 @@ class Registry(Telling):
         journal: Journal,
         clock: Clock | None = None,
         shell: ShellSettings | None = None,
+        shared: SharedSettings | None = None,
         here: HostName | None = None,
     ) -> None:
         self._settings = settings
@@ -93,6 +94,7 @@ class Registry(Telling):
             self._view,
             settings,
             shell if shell is not None else ShellSettings(),
+            shared if shared is not None else SharedSettings(),
         )
         self._hands = Hands(self._books, nodes, settings, self._closings, self._openings)
         self._endings = Endings(self._books, self._closings, self._hands)

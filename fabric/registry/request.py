@@ -9,9 +9,10 @@ import re
 from collections.abc import Mapping
 
 from fabric.core.errors import InvalidRequestError, UnsupportedError
-from fabric.core.model import OpenRequest, OpenSpec
+from fabric.core.model import OpenRequest, OpenSpec, SharedLife
 from fabric.core.policy import OwnerPolicy
-from fabric.core.settings import RegistrySettings, ShellSettings
+from fabric.core.settings import RegistrySettings, SharedSettings, ShellSettings
+from fabric.core.shared import SHARED_NAME
 from fabric.registry.owners import Owner
 from fabric.registry.session import Session
 
@@ -38,6 +39,11 @@ def check(request: OpenRequest, programs: Mapping[str, tuple[str, ...]]) -> None
         raise UnsupportedError(
             f"no session type is named {request.type[:40]!r}; there are {there}", field="type"
         )
+    _require(
+        request.shared or request.name != SHARED_NAME,
+        "name",
+        f"{SHARED_NAME} is kept for the terminal that an owner shares with a person",
+    )
     if request.name is not None:
         _require(bool(request.name), "name", "must be non-empty when it is given")
         _require(
@@ -69,8 +75,12 @@ def spec_of(
     shell: ShellSettings,
     settings: RegistrySettings,
     wall: float,
+    shared: SharedSettings | None = None,
 ) -> OpenSpec:
     """Build the worker's spec of a reserved session."""
+    size = (shell.rows, shell.cols)
+    if request.shared and shared is not None:
+        size = (shared.rows, shared.cols)
     return OpenSpec(
         session_id=session.session_id,
         owner_id=owner.owner_id,
@@ -89,12 +99,13 @@ def spec_of(
         pids_max=policy.pids_max,
         cpu_weight=policy.cpu_weight,
         argv=None if request.type == SHELL else programs[request.type],
-        rows=request.rows if request.rows is not None else shell.rows,
-        cols=request.cols if request.cols is not None else shell.cols,
+        rows=request.rows if request.rows is not None else size[0],
+        cols=request.cols if request.cols is not None else size[1],
         term=request.term if request.term is not None else "dumb",
         command=request.command,
         startup_timeout_s=request.timeout_s,
         created_at=wall,
+        shared=SharedLife() if request.shared else None,
     )
 
 

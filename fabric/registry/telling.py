@@ -224,13 +224,13 @@ class Telling:
                 out += self._books.table.lost(session.session_id, reason, now)
         self._books.commit(out)
 
-    async def human_handback(self, session_id: SessionId) -> None:
+    async def human_handback(self, session_id: SessionId, detail: str | None = None) -> None:
         """Announce that a person has given the terminal back. Raises: SessionNotFoundError."""
         self._require_ready()
         session = self._books.table.sessions.get(session_id)
         if session is None:
             raise SessionNotFoundError(f"unknown session {session_id}", session_id=session_id)
-        told = Announce(session.owner_id, EventKind.HUMAN_HANDBACK, session_id)
+        told = Announce(session.owner_id, EventKind.HUMAN_HANDBACK, session_id, detail=detail)
         self._books.commit([told])
 
     # Shared

@@ -44,7 +44,8 @@ from fabric.core.model import (
 )
 from fabric.core.plain import to_plain
 from fabric.core.settings import PtySettings, TaskSettings
-from fabric.tools import render
+from fabric.core.shared import SharedPage, SharedResult, SharedSend
+from fabric.tools import render, shared
 from fabric.tools.bound import TRUNCATED, keep_head
 from fabric.tools.policy import mark_of
 from fabric.tools.ptys import Ptys
@@ -112,6 +113,22 @@ class Verbs(Protocol):
         """Interrupt a task."""
         ...
 
+    async def shared_send(self, request: SharedSend) -> SharedResult:
+        """Queue a send on the shared terminal."""
+        ...
+
+    async def shared_read(self, offset: int, count: int) -> SharedPage:
+        """Read the shared terminal."""
+        ...
+
+    async def shared_signal(self, name: SignalName, request_id: RequestId) -> SharedResult:
+        """Queue a signal on the shared terminal."""
+        ...
+
+    async def shared_reset(self, request_id: RequestId) -> SharedResult:
+        """Queue a reset of the shared terminal."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -140,7 +157,9 @@ class Caller:
         tasks: TaskSettings,
         max_result_bytes: int,
         ptys: PtySettings | None = None,
+        max_shared_bytes: int | None = None,
     ) -> None:
+        self._max_shared = max_shared_bytes or max_result_bytes
         self._verbs = verbs
         self._ptys = Ptys(verbs, ptys or PtySettings())
         self._tasks = tasks
@@ -300,6 +319,23 @@ class Caller:
         outcome = "cancellation-requested" if stopping else "already-finished"
         text = render.task_killed(record, self._max)
         return text, {"outcome": outcome, "task": _task_value(record)}
+
+    async def _shared_terminal_send(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
+        data = args["text"].encode("utf-8", "replace")
+        result = await self._verbs.shared_send(SharedSend(request_id, data, args["submit"]))
+        return shared.bounded(shared.result_value(result), self._max_shared)
+
+    async def _shared_terminal_read(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
+        page = await self._verbs.shared_read(int(args["offset"]), int(args["count"]))
+        return shared.bounded(shared.page_value(page), self._max_shared)
+
+    async def _shared_terminal_signal(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
+        result = await self._verbs.shared_signal(SignalName(args["signal"]), request_id)
+        return shared.bounded(shared.result_value(result, with_group=True), self._max_shared)
+
+    async def _shared_terminal_reset(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
+        result = await self._verbs.shared_reset(request_id)
+        return shared.bounded(shared.result_value(result), self._max_shared)
 
     async def _pty_open(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
         opened = await self._ptys.open(

@@ -256,6 +256,66 @@ TOOLS: tuple[Tool, ...] = (
         "fabric.api.v1.TerminalService/Close",
         destructive=True,
     ),
+    Tool(
+        "shared_terminal_send",
+        Surface.SHARED,
+        "Type text into the terminal you share with a person, press Enter unless submit is "
+        "false, and wait. waitReason: prompt, the command is over; stdin_read, a program wants "
+        "input; human_handoff, a person has taken the program over: it still runs, so wait for "
+        "the notice and read before anything else; timeout and cancelled, it was interrupted, "
+        "which is no proof that it ended; session_exit, the shell ended.",
+        (
+            Param("text", "string", "Text to type, verbatim; may be empty.", required=True),
+            Param("submit", "boolean", "Press Enter after the text.", default=True),
+        ),
+        Card.TERMINAL,
+        "{text}",
+        "fabric.api.v1.SharedTerminalService/Send",
+        destructive=True,
+    ),
+    Tool(
+        "shared_terminal_read",
+        Surface.SHARED,
+        "Read the shared terminal's screen and a page of the history above it, counted back "
+        "from the newest line. It never waits, also while a person is typing.",
+        (
+            Param("offset", "integer", "Lines to skip from the newest.", minimum=0, default=0),
+            Param("count", "integer", "Lines to return.", minimum=1, default=500),
+        ),
+        Card.READ,
+        "Read the shared terminal",
+        "fabric.api.v1.SharedTerminalService/Read",
+        read_only=True,
+    ),
+    Tool(
+        "shared_terminal_signal",
+        Surface.SHARED,
+        "Send a signal to the foreground program of the shared terminal.",
+        (
+            Param(
+                "signal",
+                "string",
+                "The signal.",
+                required=True,
+                choices=tuple(name.value for name in SignalName),
+            ),
+        ),
+        Card.EXECUTE,
+        "Signal the shared terminal",
+        "fabric.api.v1.SharedTerminalService/Signal",
+        destructive=True,
+    ),
+    Tool(
+        "shared_terminal_reset",
+        Surface.SHARED,
+        "End every process of the shared terminal and start a new shell. Needed after the "
+        "shell ended, and when the queue is blocked.",
+        (),
+        Card.DELETE,
+        "Reset the shared terminal",
+        "fabric.api.v1.SharedTerminalService/Reset",
+        destructive=True,
+    ),
 )
 
 GUIDANCE = """\
@@ -271,11 +331,18 @@ A command that runs long belongs in the background: run_in_background returns a 
 once, a notice says when the task has ended, task_output gives what it printed, and task_kill
 interrupts it."""
 
+SHARED_GUIDANCE = """
+The shared terminal is one shell that a person sees and may type into. human_handoff means that
+the person holds a program that still runs: type nothing more, wait for the notice that they have
+handed it back, and read the terminal before you go on. Never answer in the person's place.
+A blocked queue is freed by shared_terminal_reset only."""
+
 
 def guidance_of(surfaces: frozenset[Surface], *, background: bool) -> str:
     """Return the text for a model's system prompt that fits the tools of ``tools_of``."""
     has_tasks = background and Surface.TASK in surfaces
-    return GUIDANCE + (BACKGROUND_GUIDANCE if has_tasks else "")
+    shared = SHARED_GUIDANCE if Surface.SHARED in surfaces else ""
+    return GUIDANCE + (BACKGROUND_GUIDANCE if has_tasks else "") + shared
 
 
 def describe(surfaces: frozenset[Surface], *, background: bool) -> dict[str, Any]:

@@ -88,7 +88,42 @@ FAILURE: Schema = {
     "additionalProperties": False,
 }
 
+_SHARED = {
+    "generation": COUNT,
+    "sequence": COUNT,
+    "rows": COUNT,
+    "cols": COUNT,
+    "viewport": TEXT,
+    "cursor": closed({"x": COUNT, "y": COUNT}),
+    "status": STATUS,
+    "queueStatus": one_of("ready", "busy", "blocked", "exited", "disposed"),
+    "holder": {
+        "enum": ["model-send", "human", "signal", "reset", "disconnect-recovery", None],
+    },
+    "pendingCount": COUNT,
+    "truncated": FLAG,
+}
+_SHARED_DONE = _SHARED | {
+    "queueTimeMs": COUNT,
+    "waitReason": one_of(
+        WaitReason.PROMPT,
+        WaitReason.STDIN_READ,
+        WaitReason.SESSION_EXIT,
+        WaitReason.TIMEOUT,
+        WaitReason.CANCELLED,
+        WaitReason.HUMAN_HANDOFF,
+    ),
+}
+
 VALUES: dict[str, Schema] = {
+    "shared_terminal_send": closed(_SHARED_DONE | {"output": TEXT}),
+    "shared_terminal_read": closed(
+        _SHARED | {"text": TEXT, "totalLines": COUNT, "lineBegin": COUNT, "lineEnd": COUNT}
+    ),
+    "shared_terminal_signal": closed(
+        _SHARED_DONE | {"output": TEXT, "processGroupId": {"type": ["integer", "null"]}}
+    ),
+    "shared_terminal_reset": closed(_SHARED_DONE),
     "terminal_open": closed(_SESSION | {"motd": TEXT}, _SESSION_MORE),
     "terminal_send": {"type": "object", "oneOf": [_FOREGROUND, _BACKGROUND]},
     "terminal_read": closed(

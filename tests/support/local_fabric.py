@@ -106,6 +106,7 @@ class LocalFabric:
             nodes=LocalNodes(self.node),
             journal=Journal(self._folder / "registry.db"),
             shell=settings.worker.shell,
+            shared=settings.worker.shared,
         )
         self.sessions = Sessions(HOST, self.registry)
         self.gateway = Gateway(

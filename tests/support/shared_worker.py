@@ -53,6 +53,11 @@ class View:
             self.generation = event.generation
 
     @property
+    def running(self):
+        """The task that reads the view; it ends with it."""
+        return self._task
+
+    @property
     def attached(self):
         return self.events[0]
 

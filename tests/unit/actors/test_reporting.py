@@ -29,6 +29,9 @@ class Registry:
     async def session_exited(self, session_id, status):
         self._take("exited", session_id, status.exit_code, status.signal)
 
+    async def human_handback(self, session_id, detail):
+        self._take("handback", session_id, detail)
+
     async def session_readopted(self, session_id, adoption):
         self._take("readopted", session_id, adoption)
 
@@ -84,3 +87,12 @@ async def test_a_report_that_is_refused_or_malformed_does_not_stop_the_others(wo
     reporter.report(SESSION, {"kind": "something_newer"})
     reporter.report(SESSION, {"kind": "session_readopted", "adoption": 3})
     assert await got(registry, 1) == [("readopted", SESSION, 3)]
+
+
+async def test_a_handback_is_told_without_the_terminals_text(world):
+    registry, reporter = world
+    facts = {"generation": 2, "sequence": 9, "wait_reason": "prompt", "running": True, "lease": 1}
+    reporter.report(SESSION, {"kind": "human_handback", **facts})
+    await registry.seen.wait()
+    told = '{"generation": 2, "sequence": 9, "waitReason": "prompt", "status": "running"}'
+    assert registry.got == [("handback", SESSION, told)]

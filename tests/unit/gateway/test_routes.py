@@ -13,6 +13,7 @@ from fabric.gateway.lingering import Lingering
 from fabric.gateway.news import News
 from fabric.gateway.owners import OwnerService, allowed_mode
 from fabric.gateway.ptys import PtyService
+from fabric.gateway.shared import SharedTerminals, SharedTerminalService
 from fabric.gateway.tasks import TaskService
 from fabric.gateway.terminals import TerminalService
 from fabric.gateway.tokens import KeyRing
@@ -30,7 +31,8 @@ def _routes():
         EventService(fabric, News(fabric)),
         TaskService(fabric, fabric, limits),
         PtyService(fabric, limits),
-        ToolService(fabric, fabric, limits),
+        SharedTerminalService(SharedTerminals(fabric, fabric), fabric, Lingering(1.0)),
+        ToolService(fabric, fabric, limits, Lingering(1.0)),
         FabricService(fabric, limits, HostName("h"), lambda: False),
     ]
     return {
@@ -56,7 +58,9 @@ def test_only_what_describes_the_fabric_or_gives_an_owner_goes_without_one():
 def test_another_gateway_reaches_sessions_only():
     for name, route in _routes().items():
         if route.access is Access.DATA:
-            assert name.partition(".")[0] in ("TerminalService", "TaskService", "PtyService")
+            assert name.partition(".")[0] in (
+                "TerminalService", "TaskService", "PtyService", "SharedTerminalService",
+            )  # fmt: skip
             assert name not in ("TerminalService.Open", "TerminalService.Close")
 
 
@@ -82,6 +86,7 @@ def test_requests_that_change_something_have_a_request_id():
         "FabricService.GetServerInfo", "FabricService.ListNodes",
         "ToolService.ListTools", "ToolService.CallToolStream",
         "EventService.FollowEvents", "EventService.AcknowledgeEvents",
+        "SharedTerminalService.Read",
     }  # fmt: skip
 
 

@@ -28,6 +28,7 @@ from fabric.core.model import (
     WaitResult,
 )
 from fabric.core.settings import TaskSettings
+from fabric.core.shared import SharedPage, SharedResult, SharedState
 from fabric.tools.surface import Caller
 from fabric.tools.table import Card, Surface
 from fabric.tools.values import FAILURE
@@ -36,6 +37,7 @@ SES = "ses_aaaaaaaaaaaaaaaa"
 TSK = "tsk_aaaaaaaaaaaaaaaa"
 RECORD = TaskRecord(TSK, "own_x", SES, "label", TaskState.STOPPING)
 ALL = frozenset(Surface)
+SHARED = SharedState(1, 9, 40, 160, "$", 2, 0, SessionStatus(), "ready", None, 0)
 
 
 class Scripted:
@@ -68,6 +70,10 @@ class Scripted:
                 "task_output": TaskOutput("out", RECORD, 3),
                 "list_tasks": (RECORD,),
                 "kill_task": RECORD,
+                "shared_send": SharedResult(SHARED, WaitReason.PROMPT, 1, "out"),
+                "shared_signal": SharedResult(SHARED, WaitReason.PROMPT, 1, "", 10),
+                "shared_reset": SharedResult(SHARED, WaitReason.PROMPT, 1),
+                "shared_read": SharedPage(SHARED, "old", 1, 0, 1),
             }[name]
 
         return verb

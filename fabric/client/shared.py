@@ -1,0 +1,110 @@
+"""The owner's shared terminal as an object of the asynchronous client."""
+
+from collections.abc import Callable
+
+from fabric.api.v1 import shared_terminal_service_pb2 as pb
+from fabric.client.calls import Calls
+from fabric.core.errors import InvalidRequestError
+from fabric.core.ids import RequestId, SessionId, new_request_id
+from fabric.core.model import SignalName
+from fabric.core.shared import SharedPage, SharedResult, SharedSend
+from fabric.wire import shared as wire
+from fabric.wire.methods import METHODS
+
+WAIT_S = 600.0
+_SEND = METHODS["SharedTerminalService.Send"]
+_READ = METHODS["SharedTerminalService.Read"]
+_SIGNAL = METHODS["SharedTerminalService.Signal"]
+_RESET = METHODS["SharedTerminalService.Reset"]
+
+
+async def send(
+    calls: Calls, request: SharedSend, wait_s: float, at: SessionId | None = None
+) -> SharedResult:
+    """Queue a send; ``at`` is for a gateway that passes a call on."""
+    message = wire.send_message(request, at)
+    answer: pb.SharedTerminalServiceSendResponse
+    answer = await calls.ask_and_mean_it(_SEND, message, wait_s)
+    return wire.outcome_of(answer.outcome)
+
+
+async def read(
+    calls: Calls, offset: int, count: int | None, at: SessionId | None = None
+) -> SharedPage:
+    """Read the screen and a page of history."""
+    return wire.page_of(await calls.read_only(_READ, wire.read_message(offset, count, at)))
+
+
+async def signal(
+    calls: Calls,
+    name: SignalName,
+    request_id: RequestId,
+    wait_s: float,
+    at: SessionId | None = None,
+) -> SharedResult:
+    """Queue a signal."""
+    message = wire.signal_message(name, request_id, at)
+    answer: pb.SharedTerminalServiceSignalResponse
+    answer = await calls.ask_and_mean_it(_SIGNAL, message, wait_s)
+    return wire.outcome_of(answer.outcome)
+
+
+async def reset(
+    calls: Calls, request_id: RequestId, wait_s: float, at: SessionId | None = None
+) -> SharedResult:
+    """Queue a reset."""
+    message = wire.reset_message(request_id, at)
+    answer: pb.SharedTerminalServiceResetResponse
+    answer = await calls.ask_and_mean_it(_RESET, message, wait_s)
+    return wire.outcome_of(answer.outcome)
+
+
+class SharedTerminal:
+    """The one terminal an owner's model shares with a person; made by the first call.
+
+    ``wait_s`` bounds the wait for a turn and the operation together, in seconds.
+    """
+
+    def __init__(self, calls: Callable[[], Calls]) -> None:
+        self._calls = calls
+
+    async def send(
+        self,
+        text: str | bytes = "",
+        *,
+        submit: bool = True,
+        wait_s: float = WAIT_S,
+        request_id: RequestId | None = None,
+    ) -> SharedResult:
+        """Type text and wait. Raises: QueueFullError, QueueBlockedError, SessionExitedError, …"""
+        try:
+            data = text if isinstance(text, bytes) else text.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidRequestError("text must be valid Unicode; send bytes instead") from error
+        request = SharedSend(request_id or new_request_id(), data, submit)
+        return await send(self._calls(), request, wait_s)
+
+    async def read(self, offset: int = 0, count: int | None = None) -> SharedPage:
+        """Return the screen and a page of the history above it; never waits for a turn."""
+        return await read(self._calls(), offset, count)
+
+    async def signal(
+        self,
+        name: SignalName | str,
+        *,
+        wait_s: float = WAIT_S,
+        request_id: RequestId | None = None,
+    ) -> SharedResult:
+        """Signal the foreground group. Raises: SignalRefusedError, InvalidRequestError."""
+        try:
+            known = SignalName(name)
+        except ValueError as error:
+            names = ", ".join(SignalName)
+            raise InvalidRequestError(f"signal must be one of {names}", field="signal") from error
+        return await signal(self._calls(), known, request_id or new_request_id(), wait_s)
+
+    async def reset(
+        self, *, wait_s: float = WAIT_S, request_id: RequestId | None = None
+    ) -> SharedResult:
+        """End the whole tree and start the next generation of the shell."""
+        return await reset(self._calls(), request_id or new_request_id(), wait_s)
