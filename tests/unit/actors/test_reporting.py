@@ -90,7 +90,7 @@ async def test_a_report_that_is_refused_or_malformed_does_not_stop_the_others(wo
 
 
 async def test_a_handback_is_told_without_the_terminals_text(world):
-    registry, reporter = world
+    reporter, registry = world
     facts = {"generation": 2, "sequence": 9, "wait_reason": "prompt", "running": True, "lease": 1}
     reporter.report(SESSION, {"kind": "human_handback", **facts})
     await registry.seen.wait()
