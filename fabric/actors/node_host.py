@@ -24,8 +24,18 @@ class NodeHost(Hosted):
     """The node actor of one host."""
 
     methods = frozenset(
-        ("open", "close", "fence", "keep", "sessions", "locate", "state")
-        + ("drain", "resume", "end_all")
+        (
+            "open",
+            "close",
+            "fence",
+            "keep",
+            "sessions",
+            "locate",
+            "state",
+            "drain",
+            "resume",
+            "end_all",
+        )
     )
 
     def __init__(self, plan: Plan, host: HostName) -> None:
