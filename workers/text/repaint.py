@@ -31,21 +31,32 @@ _CLEAR = b"\x1b[H\x1b[2J"
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a cursor is, counted from 0; behind the last column it waits to wrap.
+
+    ``last`` is the row's last character and ``last_column`` where that begins.
+    """
+
+    row: int
+    column: int
+    last: str = " "
+    last_column: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Picture:
     """A screen's characters and what its next character depends on; all counts from 0.
 
     ``under`` is the main screen while ``rows`` is the alternate one, and ``under_cursor``
-    where its cursor waits. ``cursor`` may stand one column behind the last.
+    where its cursor waits, None when the program comes back with the present one.
     """
 
     size: tuple[int, int]
     rows: tuple[str, ...]
-    cursor: tuple[int, int]
+    cursor: Place
     cursor_visible: bool = True
     under: tuple[str, ...] | None = None
-    under_cursor: tuple[int, int] | None = None
-    last: str = ""
-    last_column: int = 0
+    under_cursor: Place | None = None
     region: tuple[int, int] | None = None
     origin: bool = False
     wraps: bool = True
@@ -55,39 +66,41 @@ class Picture:
 
 def repaint(picture: Picture, modes: TerminalModes) -> bytes:
     """Return the bytes that paint ``picture`` and put the terminal into its state."""
+    columns = picture.size[1]
     made = bytearray(RESET)
     if picture.title:
         made += f"\x1b]2;{picture.title}\x07".encode("utf-8", "replace")
     made += _CLEAR
     if picture.under is not None:
         made += _rows(picture.under)
-        if picture.under_cursor is not None:
-            made += _at(*picture.under_cursor)
-        made += b"\x1b[?1049h" + _CLEAR
+        if picture.under_cursor is None:
+            made += b"\x1b[?1047h" + _CLEAR
+        else:
+            made += _to(picture.under_cursor, 0, columns) + b"\x1b[?1049h" + _CLEAR
     made += _rows(picture.rows)
-    row, column = picture.cursor
     top = 0
     if picture.region is not None:
-        top, bottom = picture.region
-        made += f"\x1b[{top + 1};{bottom + 1}r".encode()
-    waits = column >= picture.size[1]
-    if waits and picture.last:
-        made += _at(row, picture.last_column) + picture.last.encode("utf-8", "replace")
+        made += f"\x1b[{picture.region[0] + 1};{picture.region[1] + 1}r".encode()
     if not picture.wraps:
         made += b"\x1b[?7l"
-    if picture.origin:
-        made += b"\x1b[?6h"  # it homes the cursor, so the place is counted from the region
-        row -= top
-    if not waits:
-        made += _at(max(row, 0), column)
-    elif picture.origin and picture.last:
-        made += _at(max(row, 0), picture.last_column) + picture.last.encode("utf-8", "replace")
+    if picture.origin:  # places count from the region from now on
+        made += b"\x1b[?6h"
+        top = 0 if picture.region is None else picture.region[0]
+    made += _to(picture.cursor, top, columns)
     if picture.insert:
         made += b"\x1b[4h"
     made += _keyboard(modes)
     if not picture.cursor_visible:
         made += b"\x1b[?25l"
     return bytes(made)
+
+
+def _to(place: Place, top: int, columns: int) -> bytes:
+    """Put the cursor into its place, which counts from row ``top``."""
+    row = max(0, place.row - top)
+    if place.column < columns:
+        return _at(row, place.column)
+    return _at(row, place.last_column) + place.last.encode("utf-8", "replace")
 
 
 def _at(row: int, column: int) -> bytes:

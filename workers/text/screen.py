@@ -28,7 +28,7 @@ from workers.text.drawing import BLANK, Cell, Drawing, scroll
 from workers.text.emulate import Emulator
 from workers.text.modes import TerminalModes
 from workers.text.relevance import Origin, Situation, plan
-from workers.text.repaint import Picture, repaint
+from workers.text.repaint import Picture, Place, repaint
 
 _Rows = dict[int, StaticDefaultDict[int, Cell]]
 _WITH_CURSOR = 1049
@@ -62,25 +62,26 @@ class Screen(Drawing, PyteScreen):
 
     def picture(self) -> Picture:
         """Return what another terminal needs to go on from here."""
-        under, waiting, x = self._main, self._main_cursor, self.columns - 1
-        row = self.buffer.get(self.cursor.y)
-        while row and x > 0 and not row[x].data:
-            x -= 1
+        under, waiting = self._main, self._main_cursor
         return Picture(
             size=(self.lines, self.columns),
             rows=self.rendered(),
-            cursor=(self.cursor.y, self.cursor.x),
+            cursor=self._place(self.buffer, self.cursor),
             cursor_visible=not self.cursor.hidden,
             under=None if under is None else self._render(under),
-            under_cursor=None if waiting is None else (waiting.y, waiting.x),
-            last=row[x].data if row else " ",
-            last_column=x,
+            under_cursor=None if under is None or waiting is None else self._place(under, waiting),
             region=None if self.margins is None else (self.margins.top, self.margins.bottom),
             origin=pyte_modes.DECOM in self.mode,
             wraps=self.wraps,
             insert=pyte_modes.IRM in self.mode,
             title=self.title,
         )
+
+    def _place(self, buffer: _Rows, cursor: Cursor) -> Place:
+        row, x = buffer.get(cursor.y), self.columns - 1
+        while row and x > 0 and not row[x].data:
+            x -= 1
+        return Place(cursor.y, cursor.x, row[x].data if row else " ", x)
 
     @property
     def at_bottom(self) -> bool:
