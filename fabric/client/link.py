@@ -29,7 +29,7 @@ from fabric.core.errors import (
 )
 from fabric.wire.metadata import Headers
 from fabric.wire.methods import Method
-from fabric.wire.status import error_from
+from fabric.wire.status import DETAILS_HEADER, error_from
 
 MAX_ATTEMPTS = 6
 FIRST_PAUSE_S = 0.05
@@ -120,7 +120,7 @@ class Link:
                     data, timeout=deadline - loop.time(), metadata=headers
                 )
             except grpc.aio.AioRpcError as failure:
-                if failure.code() is not grpc.StatusCode.UNAVAILABLE:
+                if not _is_away(failure):
                     raise _error_of(failure) from None
                 self._move_from(index)
                 left = deadline - loop.time()
@@ -147,7 +147,7 @@ class Link:
             async for raw in call:
                 yield method.response.FromString(raw)
         except grpc.aio.AioRpcError as failure:
-            if failure.code() is grpc.StatusCode.UNAVAILABLE:
+            if _is_away(failure):
                 self._move_from(index)
             raise _error_of(failure) from None
         finally:
@@ -252,11 +252,26 @@ class Duplex:
         self._call.cancel()
 
     def _failed(self, failure: grpc.aio.AioRpcError) -> FabricError:
-        if failure.code() is grpc.StatusCode.UNAVAILABLE:
+        if _is_away(failure):
             self._moved()
         return _error_of(failure)
 
 
+def _is_away(failure: grpc.aio.AioRpcError) -> bool:
+    """Tell whether the call may fare better elsewhere, or later.
+
+    A cancelled status without a reason is not ours and not the caller's, whose own cancel
+    is no status: something on the way, or an overloaded server, dropped the call.
+    """
+    if failure.code() is grpc.StatusCode.UNAVAILABLE:
+        return True
+    if failure.code() is not grpc.StatusCode.CANCELLED:
+        return False
+    return DETAILS_HEADER not in {str(key) for key, _ in failure.trailing_metadata() or ()}
+
+
 def _error_of(failure: grpc.aio.AioRpcError) -> FabricError:
+    if failure.code() is grpc.StatusCode.CANCELLED and _is_away(failure):
+        return GatewayUnavailableError("the call was dropped on its way")
     trailing = {str(key): value for key, value in failure.trailing_metadata() or ()}
     return error_from(failure.code(), failure.details(), trailing)

@@ -40,6 +40,7 @@ from fabric.wire.methods import METHODS, SERVICES
 
 CLEANUP_S = 10.0
 FLUSH_S = 0.5
+MAX_PENDING_CALLS = 100_000
 _log = logging.getLogger(__name__)
 
 
@@ -124,6 +125,10 @@ class Gateway:
         return [
             ("grpc.max_receive_message_length", 2 * self._settings.max_message_bytes),
             ("grpc.max_send_message_length", -1),
+            # Beyond a thousand calls that wait to be looked at gRPC drops some by lot, whoever's
+            # they are; who waits, and how many, is decided behind the guard.
+            ("grpc.server.max_pending_requests", MAX_PENDING_CALLS),
+            ("grpc.server.max_pending_requests_hard_limit", MAX_PENDING_CALLS),
             ("grpc.so_reuseport", 0),  # a second gateway on the port must fail, not share it
             ("grpc.keepalive_time_ms", 30_000),
             ("grpc.keepalive_timeout_ms", 10_000),

@@ -96,16 +96,19 @@ class Crowd:
                 call = raw.start("TerminalService.WaitFor", request, timeout=WAIT_S + 10)
             self._calls.append(call)
             if number % BATCH == BATCH - 1:
-                await asyncio.sleep(0)
-        # The same connection answers in order of arrival, near enough: a round of it.
+                await self._answered(raw, session_id)
         for raw, session_id in self.callers:
-            status = terminal_service_pb2.StatusRequest(session_id=session_id)
-            await raw.call("TerminalService.Status", status, timeout=120)
+            await self._answered(raw, session_id)
         running = [call for call in self._calls if not call.done()]  # type: ignore[attr-defined]
         if len(running) != waits:
             failed = next(call for call in self._calls if call.done())  # type: ignore[attr-defined]
             why = f"{await failed.code()}: {await failed.details()}"  # type: ignore[attr-defined]
             raise RuntimeError(f"{waits - len(running)} waits ended; the first with {why}")
+
+    async def _answered(self, raw: RawCaller, session_id: str) -> None:
+        """Let the gateway catch up with what was begun on this connection."""
+        status = terminal_service_pb2.StatusRequest(session_id=session_id)
+        await raw.call("TerminalService.Status", status, timeout=120)
 
     async def leave(self) -> None:
         """Cancel every wait."""
@@ -129,8 +132,7 @@ class Crowd:
                 call.cancel()
             del calls
             # Answered only after the cancels that came before it on this connection.
-            status = terminal_service_pb2.StatusRequest(session_id=session_id)
-            await raw.call("TerminalService.Status", status, timeout=120)
+            await self._answered(raw, session_id)
 
     async def disperse(self) -> None:
         """Release the owners."""

@@ -2,9 +2,13 @@
 
 import asyncio
 
+import grpc
+import grpc.aio
 import pytest
 
+from fabric.api.v1 import terminal_service_pb2
 from fabric.client import FabricClient
+from fabric.client.link import Link
 from fabric.core.errors import (
     GatewayUnavailableError,
     RegistryUnavailableError,
@@ -13,8 +17,10 @@ from fabric.core.errors import (
 from fabric.core.ids import RequestId, new_session_id
 from fabric.core.model import GatewayKeys
 from fabric.gateway.server import Gateway
+from fabric.wire.methods import METHODS
 from tests.support.eventually import eventually
 from tests.support.fake_fabric import HOST
+from tests.support.raw_calls import RawCaller
 
 NOBODY = "127.0.0.1:1"
 
@@ -35,7 +41,7 @@ async def test_a_registry_that_stays_away_is_reported_in_bounded_tries(client, f
     fabric.away = 0
 
 
-async def test_a_tail_moves_a_cursor_and_is_never_tried_again(client, fabric, monkeypatch):
+async def test_a_tail_moves_a_cursor_and_is_tried_again_under_its_id(client, fabric, monkeypatch):
     shell = await client.open()
     asked = []
 
@@ -46,7 +52,8 @@ async def test_a_tail_moves_a_cursor_and_is_never_tried_again(client, fabric, mo
     monkeypatch.setattr(fabric, "tail", away)
     with pytest.raises(RegistryUnavailableError):
         await shell.tail()
-    assert len(asked) == 1
+    assert len(asked) == 6
+    assert len({arguments[-1] for arguments in asked}) == 1
 
 
 async def test_other_errors_are_not_tried_again(client, fabric):
@@ -109,3 +116,41 @@ async def test_a_gateway_asks_for_keys_it_has_not_seen(gateway, fabric, settings
         assert second.owner.owner_id == first.owner.owner_id
     assert fabric.joins == joins + 1
     await newer.stop()
+
+
+async def test_a_burst_of_calls_is_served_whole(gateway, client):
+    shell = await client.open()
+    async with RawCaller(gateway.address) as raw:
+        raw.owner_token = client.owner_token
+        request = terminal_service_pb2.StatusRequest(session_id=shell.id)
+        calls = [raw.start("TerminalService.Status", request, timeout=60) for _ in range(4000)]
+        answers = await asyncio.gather(*calls)
+    assert {answer.session.session_id for answer in answers} == {shell.id}
+
+
+@pytest.mark.parametrize("repeat", [True, False])
+async def test_a_call_that_was_dropped_on_its_way_is_tried_again_where_it_may_be(repeat):
+    method, calls = METHODS["TerminalService.List"], 0
+
+    async def drops_the_first(raw: bytes, context: grpc.aio.ServicerContext) -> bytes:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            await context.abort(grpc.StatusCode.CANCELLED, "")
+        return b""
+
+    server = grpc.aio.server()
+    handler = grpc.unary_unary_rpc_method_handler(drops_the_first)
+    server.add_registered_method_handlers(method.service, {method.name: handler})
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    link = Link((f"127.0.0.1:{port}",))
+    call = link.unary(method, method.request(), (), 10, repeat=repeat)
+    if repeat:
+        assert not (await call).sessions
+    else:
+        with pytest.raises(GatewayUnavailableError, match="dropped"):
+            await call
+    assert calls == 1 + repeat
+    await link.close()
+    await server.stop(None)
