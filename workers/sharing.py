@@ -40,7 +40,7 @@ from fabric.core.shared import (
 )
 from workers import turns as machine
 from workers.channel import DISCONNECTED
-from workers.handover import Typed, type_at_program
+from workers.handover import Handover, Typed, go_on
 from workers.history import history_page
 from workers.prompt_watch import PromptWatch
 from workers.pulse import Pulse
@@ -69,6 +69,7 @@ from workers.viewing import Controllers
 
 LATER_S = 0.001
 LATER_MAX_S = 2.0
+_CONTENT = ("view", "kind", "generation", "lease", "target", "data")
 _log = logging.getLogger(__name__)
 _Answer = asyncio.Future[SharedResult]
 
@@ -120,6 +121,9 @@ class Sharing:
         self._next_op = 1
         limits = session.settings.input
         self._repeats: Repeats[_Answer] = Repeats(
+            retention_s=limits.request_retention_s, max_entries=limits.max_request_ids
+        )
+        self._acts: Repeats[asyncio.Task[int]] = Repeats(
             retention_s=limits.request_retention_s, max_entries=limits.max_request_ids
         )
         self._watch: SendWatch | None = None
@@ -190,11 +194,22 @@ class Sharing:
     # -- the person -----------------------------------------------------------------------
 
     async def person(self, request: PersonRequest) -> int:
-        """Do what the controller asks for; returns the lease.
+        """Do what the controller asks for; returns the lease. A repeated id does nothing again.
 
         Raises: NotControllerError, StaleGenerationError, SessionStateError,
         InputTooLargeError, InputLineTooLongError.
         """
+        now = self._now()
+        content = digest_of(*(getattr(request, name) for name in _CONTENT))
+        earlier = self._acts.find(request.request_id, content, now)
+        if earlier is None:
+            work = asyncio.get_running_loop().create_task(self._act(request))
+            self._acts.reserve(request.request_id, content, work, now)
+            work.add_done_callback(lambda _: self._acts.settle(request.request_id, self._now()))
+            earlier = work
+        return await asyncio.shield(earlier)
+
+    async def _act(self, request: PersonRequest) -> int:
         turns = self.turns
         if request.generation != turns.generation:
             raise machine.stale_generation(turns.generation)
@@ -235,6 +250,9 @@ class Sharing:
 
     def recover(self) -> None:
         """Bring the prompt back after a worker's death took its operation with it."""
+        shell = self.session.sending.memory.shell_pgid or self.session.parts.spawned.pid
+        if self.session.status.is_running:
+            go_on(shell)  # the dead worker may have held it
         if self.session.status.is_running and not self._is_at_prompt():
             self._accept(self._new_op(Kind.RECOVERY))
 
@@ -244,6 +262,7 @@ class Sharing:
 
     def close(self) -> None:
         """Stop watching and acting."""
+        self._handover.release()
         self._stop_watching()
         if self._timer is not None:
             self._timer.cancel()
@@ -462,6 +481,7 @@ class Sharing:
         self._feed(self.turns.sight(Sight.PROMPT, self.turns.dispatch, self._now()))
 
     def _interrupt(self) -> None:
+        self._handover.withdraw()
         self._close_watch()
         self.session.parts.master.drain()
         self._prompt.note()
@@ -474,6 +494,7 @@ class Sharing:
         self._soon(lambda: self.turns.interrupted(self._now()))
 
     async def _reset(self, number: int) -> None:
+        self._handover.release()
         self._stop_watching()
         try:
             session = await self._restart()
@@ -495,6 +516,7 @@ class Sharing:
             self.session.observers.remove(self)
         self.session = session
         parts = session.parts
+        self._handover = Handover(parts.master, parts.inspector, lambda: self._prompt.stands)
         self._prompt = PromptWatch(
             parts.master,
             parts.inspector,
@@ -582,7 +604,7 @@ class Sharing:
                 raise NotControllerError("human lease is closed", lease=lease)
             if guarded:
                 shell = session.sending.memory.shell_pgid
-                typed, count = type_at_program(master, session.parts.inspector, shell, left)
+                typed, count = self._handover.type(shell, left)
             else:
                 count = master.write_some(left)
                 typed = Typed.TAKEN if count else Typed.FULL
@@ -594,7 +616,7 @@ class Sharing:
                         written_bytes=total - len(left),
                         total_bytes=total,
                     )
-            elif typed in (Typed.LATER, Typed.WITHDRAWN):
+            elif typed is Typed.LATER:
                 if waited >= LATER_MAX_S:
                     raise NotControllerError("no program is in front to take the input")
                 await asyncio.sleep(LATER_S)

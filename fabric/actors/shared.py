@@ -1,11 +1,21 @@
 """The verbs of shared terminals, here or at the gateway of the node where they run."""
 
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any, Protocol
 
 from fabric.core.ids import RequestId, SessionId
 from fabric.core.model import Caller, SignalName
 from fabric.core.plain import from_plain, to_plain
-from fabric.core.shared import SharedPage, SharedResult, SharedSend
+from fabric.core.shared import (
+    PersonRequest,
+    SharedPage,
+    SharedResult,
+    SharedSend,
+    ViewEvent,
+    ViewStart,
+)
+from workers.dial import ChannelClient
 
 READ_S = 10.0
 
@@ -37,6 +47,18 @@ class SharedPeer(Protocol):
         """Read the history."""
         ...
 
+    def shared_view(
+        self, caller: Caller, session_id: SessionId, start: ViewStart
+    ) -> AsyncIterator[ViewEvent]:
+        """Stream the screen and the state of the queue to one view."""
+        ...
+
+    async def shared_act(
+        self, caller: Caller, session_id: SessionId, request: PersonRequest
+    ) -> int:
+        """Do what the person at the controlling view asks for."""
+        ...
+
 
 class SharedVerbs:
     """What ``Sessions`` knows of shared terminals beside its other verbs.
@@ -46,6 +68,12 @@ class SharedVerbs:
     """
 
     async def _peer(self, session_id: SessionId) -> Any:
+        raise NotImplementedError
+
+    async def _channel(self, session_id: SessionId) -> ChannelClient:
+        raise NotImplementedError
+
+    def _args(self, caller: Caller, session_id: SessionId, args: dict[str, Any]) -> dict[str, Any]:
         raise NotImplementedError
 
     async def _ask(
@@ -100,6 +128,35 @@ class SharedVerbs:
         return from_plain(
             SharedPage, await self._ask(caller, session_id, "shared_read", args, READ_S)
         )
+
+    async def shared_act(
+        self, caller: Caller, session_id: SessionId, request: PersonRequest
+    ) -> int:
+        """Do what the person at the controlling view asks for; returns the lease."""
+        peer: SharedPeer | None = await self._peer(session_id)
+        if peer is not None:
+            return await peer.shared_act(caller, session_id, request)
+        args = {"request": to_plain(request)}
+        return int(await self._ask(caller, session_id, "shared_person", args, None, repeat=False))
+
+    async def shared_view(
+        self, caller: Caller, session_id: SessionId, start: ViewStart
+    ) -> AsyncIterator[ViewEvent]:
+        """Stream the screen and the state of the queue; ends with the generation.
+
+        Raises: SessionLostError when the worker died; a new view finds its successor.
+        """
+        peer: SharedPeer | None = await self._peer(session_id)
+        if peer is not None:
+            async for event in peer.shared_view(caller, session_id, start):
+                yield event
+            return
+        channel = await self._channel(session_id)
+        args = self._args(caller, session_id, {"start": to_plain(start)})
+        stream: Any = channel.stream("shared_view", args)
+        async with contextlib.aclosing(stream) as items:
+            async for raw in items:
+                yield from_plain(ViewEvent, raw)
 
     async def _queue(
         self, caller: Caller, session_id: SessionId, method: str, args: dict[str, Any]

@@ -6,6 +6,7 @@ on its node, and never forwards it again.
 """
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 from fabric.client import shared
 from fabric.client.attach import Attachment
@@ -30,7 +31,14 @@ from fabric.core.model import (
     WaitResult,
 )
 from fabric.core.settings import GatewaySettings
-from fabric.core.shared import SharedPage, SharedResult, SharedSend
+from fabric.core.shared import (
+    PersonRequest,
+    SharedPage,
+    SharedResult,
+    SharedSend,
+    ViewEvent,
+    ViewStart,
+)
 from fabric.wire.metadata import peer_headers
 
 CALL_TIMEOUT_S = 30.0
@@ -176,3 +184,17 @@ class PeerSessions:
     ) -> SharedPage:
         """Read the history of a shared terminal."""
         return await shared.read(self._calls(caller), offset, count, session_id)
+
+    async def shared_act(
+        self, caller: Caller, session_id: SessionId, request: PersonRequest
+    ) -> int:
+        """Do what the person at the controlling view asks for; returns the lease."""
+        return await shared.act(self._calls(caller), request, session_id)
+
+    async def shared_view(
+        self, caller: Caller, session_id: SessionId, start: ViewStart
+    ) -> AsyncIterator[ViewEvent]:
+        """Stream a shared terminal to one view; the gateway there names the view."""
+        events = shared.view(self._calls(caller), start.readonly, start.resume, session_id)
+        async for event, view in events:
+            yield replace(event, view=view) if view else event

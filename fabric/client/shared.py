@@ -1,13 +1,13 @@
 """The owner's shared terminal as an object of the asynchronous client."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
 from fabric.api.v1 import shared_terminal_service_pb2 as pb
 from fabric.client.calls import Calls
 from fabric.core.errors import InvalidRequestError
 from fabric.core.ids import RequestId, SessionId, new_request_id
 from fabric.core.model import SignalName
-from fabric.core.shared import SharedPage, SharedResult, SharedSend
+from fabric.core.shared import PersonRequest, SharedPage, SharedResult, SharedSend, ViewEvent
 from fabric.wire import shared as wire
 from fabric.wire.methods import METHODS
 
@@ -15,6 +15,8 @@ WAIT_S = 600.0
 _SEND = METHODS["SharedTerminalService.Send"]
 _READ = METHODS["SharedTerminalService.Read"]
 _SIGNAL = METHODS["SharedTerminalService.Signal"]
+_VIEW = METHODS["SharedTerminalService.View"]
+_ACT = METHODS["SharedTerminalService.Act"]
 _RESET = METHODS["SharedTerminalService.Reset"]
 
 
@@ -57,6 +59,24 @@ async def reset(
     answer: pb.SharedTerminalServiceResetResponse
     answer = await calls.ask_and_mean_it(_RESET, message, wait_s)
     return wire.outcome_of(answer.outcome)
+
+
+async def view(
+    calls: Calls, readonly: bool, resume: str, at: SessionId | None = None
+) -> AsyncIterator[tuple[ViewEvent, str]]:
+    """Stream the events of a view, the first with the name under which a controller acts."""
+    request = wire.view_message(readonly, resume, at)
+    async for message in calls.link.stream(_VIEW, request, calls.headers):
+        event = wire.view_event_of(message)
+        if event is not None:
+            yield event
+
+
+async def act(calls: Calls, request: PersonRequest, at: SessionId | None = None) -> int:
+    """Do what a person asks for."""
+    answer: pb.SharedTerminalServiceActResponse
+    answer = await calls.ask(_ACT, wire.act_message(request, at))
+    return answer.lease
 
 
 class SharedTerminal:
@@ -108,3 +128,21 @@ class SharedTerminal:
     ) -> SharedResult:
         """End the whole tree and start the next generation of the shell."""
         return await reset(self._calls(), request_id or new_request_id(), wait_s)
+
+    async def view(
+        self, *, readonly: bool = False, resume: str = ""
+    ) -> AsyncIterator[tuple[ViewEvent, str]]:
+        """Stream the screen and the state of the queue, as a person's terminal shows it.
+
+        The first event says whether this view controls, and then under which name it acts
+        and with which proof it may come back. The last event is ``RESET``.
+        """
+        async for event in view(self._calls(), readonly, resume):
+            yield event
+
+    async def act(self, request: PersonRequest) -> int:
+        """Do what the person at the controlling view asks for; returns the lease.
+
+        Raises: NotControllerError, StaleGenerationError, SessionStateError, InputTooLargeError.
+        """
+        return await act(self._calls(), request)

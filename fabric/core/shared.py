@@ -94,6 +94,7 @@ class PersonRequest:
     view: str
     kind: Person
     generation: int
+    request_id: RequestId
     lease: int = 0
     target: int = 0
     data: bytes = b""
@@ -131,5 +132,6 @@ class ViewEvent:
     controller: bool = False
     resume: str = ""
     reason: str = ""  # readonly, occupied, invalid-resume
+    view: str = ""  # the name of the view, where another gateway gave it
     screen: AttachEvent | None = None
     status: SharedStatus | None = None

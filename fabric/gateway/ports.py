@@ -36,7 +36,14 @@ from fabric.core.model import (
     WaitCondition,
     WaitResult,
 )
-from fabric.core.shared import SharedPage, SharedResult, SharedSend
+from fabric.core.shared import (
+    PersonRequest,
+    SharedPage,
+    SharedResult,
+    SharedSend,
+    ViewEvent,
+    ViewStart,
+)
 
 
 class RegistryPort(Protocol):
@@ -194,6 +201,18 @@ class SessionsPort(Protocol):
         self, caller: Caller, session_id: SessionId, offset: int, count: int
     ) -> SharedPage:
         """Read the history of a shared terminal."""
+        ...
+
+    async def shared_act(
+        self, caller: Caller, session_id: SessionId, request: PersonRequest
+    ) -> int:
+        """Do what the person at the controlling view asks for; returns the lease."""
+        ...
+
+    def shared_view(
+        self, caller: Caller, session_id: SessionId, start: ViewStart
+    ) -> AsyncIterator[ViewEvent]:
+        """Stream the screen and the state of the queue of a shared terminal to one view."""
         ...
 
     async def read_bytes(

@@ -6,6 +6,8 @@ the making, which goes on when one of them leaves.
 """
 
 import asyncio
+import contextlib
+import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -13,6 +15,7 @@ from typing import TypeVar
 from fabric.api.v1 import shared_terminal_service_pb2 as pb
 from fabric.core.context import from_peer
 from fabric.core.errors import (
+    DrainingError,
     InvalidRequestError,
     NameTakenError,
     SessionLostError,
@@ -20,9 +23,10 @@ from fabric.core.errors import (
 )
 from fabric.core.ids import OwnerId, RequestId, SessionId, new_request_id, parse_request_id
 from fabric.core.model import Caller, OpenRequest, SignalName, WaitReason
-from fabric.core.shared import SHARED_NAME, SharedPage, SharedResult, SharedSend
+from fabric.core.shared import SHARED_NAME, SharedPage, SharedResult, SharedSend, ViewStart
 from fabric.gateway.calls import Access, Call, Kind, Route, Routes
 from fabric.gateway.lingering import Lingering
+from fabric.gateway.pauses import with_pauses
 from fabric.gateway.ports import RegistryPort, SessionsPort
 from fabric.wire import shared as wire
 
@@ -30,6 +34,8 @@ T = TypeVar("T")
 MAX_KNOWN = 65_536
 OTHER_OPEN_S = 0.05
 OTHER_OPENS = 1200
+VIEW_BYTES = 16
+Write = Callable[[pb.SharedTerminalServiceViewResponse], Awaitable[None]]
 _Work = Callable[[SessionId], Awaitable[T]]
 
 
@@ -142,6 +148,8 @@ class SharedTerminalService:
             "Read": Route(self.read, Access.DATA, Kind.QUICK),
             "Signal": Route(self.signal, Access.DATA, Kind.WORK),
             "Reset": Route(self.reset, Access.DATA, Kind.WORK),
+            "View": Route(self.view, Access.DATA, Kind.WAIT),
+            "Act": Route(self.act, Access.DATA, Kind.WORK),
         }
 
     async def send(
@@ -191,6 +199,41 @@ class SharedTerminalService:
             work = self._terminals.reset(call.caller, request_id)
         result = await self._lingering.run(call, request_id, work)
         return pb.SharedTerminalServiceResetResponse(outcome=wire.outcome_message(result))
+
+    async def view(
+        self, call: Call, message: pb.SharedTerminalServiceViewRequest, write: Write
+    ) -> None:
+        """Show the terminal to one view until its generation ends, or this gateway does."""
+        at = _forwarded(message.session_id) or await self._terminals.find(call.caller)
+        start = ViewStart(secrets.token_urlsafe(VIEW_BYTES), message.readonly, message.resume)
+        generation = 0
+        try:
+            events = with_pauses(self._sessions.shared_view(call.caller, at, start))
+            async with contextlib.aclosing(events) as paced:
+                async for event in paced:
+                    if event is None:
+                        alive = pb.SharedTerminalServiceViewResponse(generation=generation)
+                        alive.keep_alive.SetInParent()
+                        await write(alive)
+                        continue
+                    generation = event.generation
+                    await write(wire.view_event_message(event, start.view))
+        except asyncio.CancelledError:
+            if not isinstance(call.ending, DrainingError):
+                raise
+            call.task.uncancel()
+            end = pb.SharedTerminalServiceViewResponse(generation=generation)
+            end.end.reason = wire.DRAINING
+            await write(end)
+
+    async def act(
+        self, call: Call, message: pb.SharedTerminalServiceActRequest
+    ) -> pb.SharedTerminalServiceActResponse:
+        """Do what the person at the controlling view asks for."""
+        request = wire.act_of(message)
+        at = _forwarded(message.session_id) or await self._terminals.find(call.caller)
+        lease = await self._sessions.shared_act(call.caller, at, request)
+        return pb.SharedTerminalServiceActResponse(lease=lease)
 
 
 def _forwarded(text: str) -> SessionId | None:

@@ -1,12 +1,28 @@
 """The shared terminal between the values of ``fabric.core.shared`` and protobuf."""
 
+from dataclasses import replace
+
+from fabric.api.v1 import pty_service_pb2 as pty
 from fabric.api.v1 import shared_terminal_service_pb2 as pb
+from fabric.core.errors import InvalidRequestError
 from fabric.core.ids import RequestId, SessionId, parse_request_id, parse_session_id
 from fabric.core.model import SignalName, WaitReason
-from fabric.core.shared import SharedPage, SharedResult, SharedSend, SharedState
-from fabric.wire import convert, fields, scalars
+from fabric.core.shared import (
+    Person,
+    PersonRequest,
+    SharedPage,
+    SharedResult,
+    SharedSend,
+    SharedState,
+    SharedStatus,
+    ViewEvent,
+    ViewKind,
+)
+from fabric.wire import attach, convert, fields, scalars
 
 DEFAULT_COUNT = 500
+RESET = "reset"
+DRAINING = "draining"
 
 
 def state_message(value: SharedState) -> pb.SharedState:
@@ -157,3 +173,123 @@ def reset_message(
 def forwarded(text: str) -> SessionId | None:
     """Return the session a gateway states. Raises: InvalidRequestError."""
     return parse_session_id(text) if text else None
+
+
+@fields.built
+def view_message(
+    readonly: bool, resume: str, session_id: SessionId | None = None
+) -> pb.SharedTerminalServiceViewRequest:
+    """Convert the start of a view. Raises: InvalidRequestError."""
+    return pb.SharedTerminalServiceViewRequest(
+        readonly=readonly, resume=resume, session_id=session_id or ""
+    )
+
+
+def view_event_message(event: ViewEvent, view: str) -> pb.SharedTerminalServiceViewResponse:
+    """Convert an event of a view."""
+    made = pb.SharedTerminalServiceViewResponse(generation=event.generation)
+    if event.kind is ViewKind.ATTACHED:
+        made.attached.CopyFrom(
+            pb.SharedAttached(
+                controller=event.controller,
+                view=(event.view or view) if event.controller else "",
+                resume=event.resume,
+                reason=event.reason,
+            )
+        )
+    elif event.kind is ViewKind.RESET:
+        made.end.reason = RESET
+    elif event.status is not None:
+        status = event.status
+        made.status.CopyFrom(
+            pb.SharedStatus(
+                queue_status=status.queue_status,
+                holder=status.holder or "",
+                pending_count=status.pending_count,
+                takeover=status.takeover,
+                lease=status.lease,
+                exited=status.exited,
+            )
+        )
+    elif event.screen is not None:
+        shown = attach.event_message(event.screen)
+        kind = shown.WhichOneof("event")
+        if kind in ("snapshot", "chunk", "gap"):
+            getattr(made, kind).CopyFrom(getattr(shown, kind))
+    return made
+
+
+def view_event_of(message: pb.SharedTerminalServiceViewResponse) -> tuple[ViewEvent, str] | None:
+    """Convert an event and the name of the view; None for one that only says it is alive."""
+    kind, generation = message.WhichOneof("event"), message.generation
+    if kind == "attached":
+        told = message.attached
+        event = ViewEvent(
+            ViewKind.ATTACHED,
+            generation,
+            controller=told.controller,
+            resume=told.resume,
+            reason=told.reason,
+        )
+        return event, told.view
+    if kind == "end":
+        return ViewEvent(ViewKind.RESET, generation, reason=message.end.reason), ""
+    if kind == "status":
+        told_status = message.status
+        status = SharedStatus(
+            generation,
+            told_status.queue_status,
+            told_status.holder or None,
+            told_status.pending_count,
+            told_status.takeover if told_status.HasField("takeover") else None,
+            told_status.lease if told_status.HasField("lease") else None,
+            told_status.exited,
+        )
+        return ViewEvent(ViewKind.STATUS, generation, status=status), ""
+    if kind in ("snapshot", "chunk", "gap"):
+        shown = attach.event_of(pty.AttachResponse(**{kind: getattr(message, kind)}))
+        return ViewEvent(ViewKind.SCREEN, generation, screen=shown), ""
+    return None
+
+
+@fields.built
+def act_message(
+    request: PersonRequest, session_id: SessionId | None = None
+) -> pb.SharedTerminalServiceActRequest:
+    """Convert what a person does. Raises: InvalidRequestError."""
+    made = pb.SharedTerminalServiceActRequest(
+        request_id=request.request_id,
+        view=request.view,
+        generation=request.generation,
+        session_id=session_id or "",
+    )
+    if request.kind is Person.BEGIN:
+        made.begin = request.data
+    elif request.kind is Person.TAKE_OVER:
+        made.take_over = request.target
+    elif request.kind is Person.TYPE:
+        made.input.CopyFrom(pb.SharedInput(lease=request.lease, data=request.data))
+    else:
+        made.interrupt = request.lease
+    return made
+
+
+def act_of(message: pb.SharedTerminalServiceActRequest) -> PersonRequest:
+    """Convert what a person does. Raises: InvalidRequestError when nothing is stated."""
+    made = PersonRequest(
+        view=message.view,
+        kind=Person.BEGIN,
+        generation=message.generation,
+        request_id=parse_request_id(message.request_id),
+    )
+    kind = message.WhichOneof("action")
+    if kind == "begin":
+        return replace(made, data=message.begin)
+    if kind == "take_over":
+        return replace(made, kind=Person.TAKE_OVER, target=message.take_over)
+    if kind == "input":
+        told = message.input
+        return replace(made, kind=Person.TYPE, lease=told.lease, data=told.data)
+    if kind == "interrupt":
+        return replace(made, kind=Person.INTERRUPT, lease=message.interrupt)
+    raise InvalidRequestError("state one of begin, take_over, input and interrupt", field="action")

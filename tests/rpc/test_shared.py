@@ -8,11 +8,13 @@ import pytest
 from fabric.core.errors import (
     CapacityReachedError,
     InvalidRequestError,
+    NotControllerError,
     SandboxModeLockedError,
     UnsupportedError,
 )
+from fabric.core.ids import new_request_id
 from fabric.core.model import EventKind, SandboxMode, WaitReason
-from fabric.core.shared import SHARED_NAME, Person, PersonRequest, ViewStart
+from fabric.core.shared import SHARED_NAME, Person, PersonRequest, ViewKind
 from fabric.wire import shared as wire
 from fabric.wire.methods import METHODS
 from tests.support.eventually import eventually
@@ -140,22 +142,69 @@ async def test_the_mode_is_locked_while_it_lives(client):
         await client.set_mode(SandboxMode.READ_ONLY)
 
 
-async def test_a_finished_human_interaction_is_one_event_without_text(fabric, client):
-    task = asyncio.create_task(client.shared.send("sleep 0.4; cat"))
-    await eventually(lambda: any(w.sharing for w in fabric.slots.workers.values()))
-    sharing = _sharing(fabric)
-    await eventually(lambda: sharing.turns.takeover is not None)
-    assert sharing.claim(ViewStart("me"), "proof") == ""
-    take = PersonRequest("me", Person.TAKE_OVER, 1, target=sharing.turns.takeover)
-    lease = await sharing.person(take)
-    assert (await task).wait_reason is WaitReason.HUMAN_HANDOFF
-    page = await client.shared.read()
-    assert (page.state.holder, page.state.queue_status) == ("human", "busy")
-    await eventually(lambda: sharing.session.parts.inspector.probe().waits)
-    await sharing.person(PersonRequest("me", Person.TYPE, 1, lease=lease, data=b"secret\r\x04"))
-    async for event in client.events():
-        if event.kind is EventKind.HUMAN_HANDBACK:
-            break
-    facts = json.loads(event.detail)
-    assert (facts["generation"], facts["waitReason"]) == (1, "prompt")
-    assert "secret" not in event.detail
+class Watcher:
+    """A person's terminal over gRPC."""
+
+    def __init__(self, client, **options):
+        self.client, self.events, self.view = client, [], ""
+        self._task = asyncio.create_task(self._collect(options))
+
+    async def _collect(self, options):
+        async for event, view in self.client.shared.view(**options):
+            self.view = view or self.view
+            self.events.append(event)
+
+    async def __aenter__(self):
+        await eventually(lambda: any(e.kind is ViewKind.STATUS for e in self.events), within=20)
+        return self
+
+    async def __aexit__(self, *exc):
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    @property
+    def status(self):
+        return [e.status for e in self.events if e.status is not None][-1]
+
+    @property
+    def shown(self):
+        return b"".join(e.screen.data for e in self.events if e.screen is not None)
+
+    async def act(self, kind, **facts):
+        generation = self.events[-1].generation
+        request = PersonRequest(self.view, kind, generation, new_request_id(), **facts)
+        return await self.client.shared.act(request)
+
+
+async def test_a_person_watches_takes_over_and_hands_back(fabric, client):
+    async with Watcher(client) as person, Watcher(client, readonly=True) as reader:
+        assert person.events[0].controller
+        assert (reader.events[0].reason, reader.view) == ("readonly", "")
+        task = asyncio.create_task(client.shared.send("sleep 0.4; cat"))
+        await eventually(lambda: person.status.takeover is not None)
+        lease = await person.act(Person.TAKE_OVER, target=person.status.takeover)
+        assert (await task).wait_reason is WaitReason.HUMAN_HANDOFF
+        page = await client.shared.read()
+        assert (page.state.holder, page.state.queue_status) == ("human", "busy")
+        sharing = _sharing(fabric)
+        await eventually(lambda: sharing.session.parts.inspector.probe().waits)
+        await person.act(Person.TYPE, lease=lease, data="secret 🎉\r\x04".encode())
+        await eventually(lambda: person.status.queue_status == "ready")
+        await eventually(lambda: reader.shown.count("secret 🎉".encode()) == 2)
+        with pytest.raises(NotControllerError):
+            await reader.act(Person.BEGIN, data=b"x")
+        async for event in client.events():
+            if event.kind is EventKind.HUMAN_HANDBACK:
+                break
+        facts = json.loads(event.detail)
+        assert (facts["generation"], facts["waitReason"]) == (1, "prompt")
+        assert "secret" not in event.detail
+        await client.shared.reset()
+        await eventually(lambda: person.events[-1].kind is ViewKind.RESET)
+
+
+async def test_the_first_view_makes_the_terminal(client):
+    async with Watcher(client) as person:
+        await person.act(Person.BEGIN, data=b"echo typed\r")
+        await eventually(lambda: b"typed\r\n" in person.shown.replace(b"echo typed", b""))
+    assert [info.name for info in await client.list()] == [SHARED_NAME]

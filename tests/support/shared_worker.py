@@ -71,6 +71,7 @@ class View:
 
     async def ask(self, kind, **facts):
         facts.setdefault("generation", self.generation)
+        facts.setdefault("request_id", new_request_id())
         request = PersonRequest(self.name, kind, **facts)
         args = self.shared.args(request=to_plain(request))
         self.lease = await self.shared.client.call("shared_person", args)

@@ -1,3 +1,4 @@
+from fabric.api.v1 import pty_service_pb2 as _pty_service_pb2
 from fabric.api.v1 import types_pb2 as _types_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -121,3 +122,101 @@ class SharedTerminalServiceResetResponse(_message.Message):
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     outcome: SharedOutcome
     def __init__(self, outcome: _Optional[_Union[SharedOutcome, _Mapping]] = ...) -> None: ...
+
+class SharedTerminalServiceViewRequest(_message.Message):
+    __slots__ = ("readonly", "resume", "session_id")
+    READONLY_FIELD_NUMBER: _ClassVar[int]
+    RESUME_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    readonly: bool
+    resume: str
+    session_id: str
+    def __init__(self, readonly: _Optional[bool] = ..., resume: _Optional[str] = ..., session_id: _Optional[str] = ...) -> None: ...
+
+class SharedTerminalServiceViewResponse(_message.Message):
+    __slots__ = ("generation", "attached", "snapshot", "chunk", "gap", "status", "end", "keep_alive")
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    ATTACHED_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    GAP_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    KEEP_ALIVE_FIELD_NUMBER: _ClassVar[int]
+    generation: int
+    attached: SharedAttached
+    snapshot: _pty_service_pb2.AttachSnapshot
+    chunk: _pty_service_pb2.FollowChunk
+    gap: _pty_service_pb2.FollowGap
+    status: SharedStatus
+    end: SharedGenerationEnd
+    keep_alive: _pty_service_pb2.FollowKeepAlive
+    def __init__(self, generation: _Optional[int] = ..., attached: _Optional[_Union[SharedAttached, _Mapping]] = ..., snapshot: _Optional[_Union[_pty_service_pb2.AttachSnapshot, _Mapping]] = ..., chunk: _Optional[_Union[_pty_service_pb2.FollowChunk, _Mapping]] = ..., gap: _Optional[_Union[_pty_service_pb2.FollowGap, _Mapping]] = ..., status: _Optional[_Union[SharedStatus, _Mapping]] = ..., end: _Optional[_Union[SharedGenerationEnd, _Mapping]] = ..., keep_alive: _Optional[_Union[_pty_service_pb2.FollowKeepAlive, _Mapping]] = ...) -> None: ...
+
+class SharedAttached(_message.Message):
+    __slots__ = ("controller", "view", "resume", "reason")
+    CONTROLLER_FIELD_NUMBER: _ClassVar[int]
+    VIEW_FIELD_NUMBER: _ClassVar[int]
+    RESUME_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    controller: bool
+    view: str
+    resume: str
+    reason: str
+    def __init__(self, controller: _Optional[bool] = ..., view: _Optional[str] = ..., resume: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class SharedStatus(_message.Message):
+    __slots__ = ("queue_status", "holder", "pending_count", "takeover", "lease", "exited")
+    QUEUE_STATUS_FIELD_NUMBER: _ClassVar[int]
+    HOLDER_FIELD_NUMBER: _ClassVar[int]
+    PENDING_COUNT_FIELD_NUMBER: _ClassVar[int]
+    TAKEOVER_FIELD_NUMBER: _ClassVar[int]
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    EXITED_FIELD_NUMBER: _ClassVar[int]
+    queue_status: str
+    holder: str
+    pending_count: int
+    takeover: int
+    lease: int
+    exited: bool
+    def __init__(self, queue_status: _Optional[str] = ..., holder: _Optional[str] = ..., pending_count: _Optional[int] = ..., takeover: _Optional[int] = ..., lease: _Optional[int] = ..., exited: _Optional[bool] = ...) -> None: ...
+
+class SharedGenerationEnd(_message.Message):
+    __slots__ = ("reason",)
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    def __init__(self, reason: _Optional[str] = ...) -> None: ...
+
+class SharedTerminalServiceActRequest(_message.Message):
+    __slots__ = ("request_id", "view", "generation", "begin", "take_over", "input", "interrupt", "session_id")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    VIEW_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    BEGIN_FIELD_NUMBER: _ClassVar[int]
+    TAKE_OVER_FIELD_NUMBER: _ClassVar[int]
+    INPUT_FIELD_NUMBER: _ClassVar[int]
+    INTERRUPT_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    view: str
+    generation: int
+    begin: bytes
+    take_over: int
+    input: SharedInput
+    interrupt: int
+    session_id: str
+    def __init__(self, request_id: _Optional[str] = ..., view: _Optional[str] = ..., generation: _Optional[int] = ..., begin: _Optional[bytes] = ..., take_over: _Optional[int] = ..., input: _Optional[_Union[SharedInput, _Mapping]] = ..., interrupt: _Optional[int] = ..., session_id: _Optional[str] = ...) -> None: ...
+
+class SharedInput(_message.Message):
+    __slots__ = ("lease", "data")
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    lease: int
+    data: bytes
+    def __init__(self, lease: _Optional[int] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class SharedTerminalServiceActResponse(_message.Message):
+    __slots__ = ("lease",)
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    lease: int
+    def __init__(self, lease: _Optional[int] = ...) -> None: ...

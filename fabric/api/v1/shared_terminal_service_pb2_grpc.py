@@ -57,6 +57,16 @@ class SharedTerminalServiceStub:
                 request_serializer=fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.SharedTerminalServiceResetRequest.SerializeToString,
                 response_deserializer=fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.SharedTerminalServiceResetResponse.FromString,
                 _registered_method=True)
+        self.View = channel.unary_stream(
+                '/fabric.api.v1.SharedTerminalService/View',
+                request_serializer=fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.SharedTerminalServiceViewRequest.SerializeToString,
+                response_deserializer=fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.SharedTerminalServiceViewResponse.FromString,
+                _registered_method=True)
+        self.Act = channel.unary_unary(
+                '/fabric.api.v1.SharedTerminalService/Act',
+                request_serializer=fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.SharedTerminalServiceActRequest.SerializeToString,
+                response_deserializer=fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.SharedTerminalServiceActResponse.FromString,
+                _registered_method=True)
 
 
 class SharedTerminalServiceServicer:
@@ -94,6 +104,21 @@ class SharedTerminalServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def View(self, request, context):
+        """View streams the screen and the state of the queue to a person. One view at a time is the
+        controller, which may act; all others only read. The stream ends with the generation.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Act(self, request, context):
+        """Act does what the person at the controlling view asks for.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_SharedTerminalServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -116,6 +141,16 @@ def add_SharedTerminalServiceServicer_to_server(servicer, server):
                     servicer.Reset,
                     request_deserializer=fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.SharedTerminalServiceResetRequest.FromString,
                     response_serializer=fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.SharedTerminalServiceResetResponse.SerializeToString,
+            ),
+            'View': grpc.unary_stream_rpc_method_handler(
+                    servicer.View,
+                    request_deserializer=fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.SharedTerminalServiceViewRequest.FromString,
+                    response_serializer=fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.SharedTerminalServiceViewResponse.SerializeToString,
+            ),
+            'Act': grpc.unary_unary_rpc_method_handler(
+                    servicer.Act,
+                    request_deserializer=fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.SharedTerminalServiceActRequest.FromString,
+                    response_serializer=fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.SharedTerminalServiceActResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -229,6 +264,60 @@ class SharedTerminalService:
             '/fabric.api.v1.SharedTerminalService/Reset',
             fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.SharedTerminalServiceResetRequest.SerializeToString,
             fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.SharedTerminalServiceResetResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def View(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/fabric.api.v1.SharedTerminalService/View',
+            fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.SharedTerminalServiceViewRequest.SerializeToString,
+            fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.SharedTerminalServiceViewResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Act(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fabric.api.v1.SharedTerminalService/Act',
+            fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.SharedTerminalServiceActRequest.SerializeToString,
+            fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.SharedTerminalServiceActResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -69,7 +69,7 @@ def test_a_drain_ends_at_once_only_what_changes_nothing():
     assert waits == {
         "OwnerService.KeepAlive", "TerminalService.WaitFor", "TaskService.TaskOutput",
         "PtyService.ReadBytes", "PtyService.Follow", "PtyService.Attach",
-        "EventService.FollowEvents",
+        "EventService.FollowEvents", "SharedTerminalService.View",
     }  # fmt: skip
 
 
@@ -86,7 +86,7 @@ def test_requests_that_change_something_have_a_request_id():
         "FabricService.GetServerInfo", "FabricService.ListNodes",
         "ToolService.ListTools", "ToolService.CallToolStream",
         "EventService.FollowEvents", "EventService.AcknowledgeEvents",
-        "SharedTerminalService.Read",
+        "SharedTerminalService.Read", "SharedTerminalService.View",
     }  # fmt: skip
 
 
