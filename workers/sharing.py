@@ -19,7 +19,6 @@ from typing import Any
 from fabric.core.clock import Clock
 from fabric.core.errors import (
     FabricError,
-    InputBlockedError,
     InternalError,
     NotControllerError,
     SignalRefusedError,
@@ -40,7 +39,7 @@ from fabric.core.shared import (
 )
 from workers import turns as machine
 from workers.channel import DISCONNECTED
-from workers.handover import Handover, Typed, go_on
+from workers.handover import go_on
 from workers.history import history_page
 from workers.prompt_watch import PromptWatch
 from workers.pulse import Pulse
@@ -65,10 +64,10 @@ from workers.turn_words import (
     Sight,
     TurnLimits,
 )
+from workers.typist import Typist
 from workers.viewing import Controllers
 
-LATER_S = 0.001
-LATER_MAX_S = 2.0
+LATE_S = 0.001
 _CONTENT = ("view", "kind", "generation", "lease", "target", "data")
 _log = logging.getLogger(__name__)
 _Answer = asyncio.Future[SharedResult]
@@ -129,8 +128,8 @@ class Sharing:
         self._watch: SendWatch | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._typing = asyncio.Lock()
-        self._taken: int | None = None
+        self._typist = Typist(self)
+        self.taken: int | None = None
         self.session = session
         life = session.spec.shared
         self.turns.generation = 1 if life is None else life.generation
@@ -199,13 +198,13 @@ class Sharing:
         Raises: NotControllerError, StaleGenerationError, SessionStateError,
         InputTooLargeError, InputLineTooLongError.
         """
-        now = self._now()
+        now = self.now()
         content = digest_of(*(getattr(request, name) for name in _CONTENT))
         earlier = self._acts.find(request.request_id, content, now)
         if earlier is None:
             work = asyncio.get_running_loop().create_task(self._act(request))
             self._acts.reserve(request.request_id, content, work, now)
-            work.add_done_callback(lambda _: self._acts.settle(request.request_id, self._now()))
+            work.add_done_callback(lambda _: self._acts.settle(request.request_id, self.now()))
             earlier = work
         return await asyncio.shield(earlier)
 
@@ -216,11 +215,11 @@ class Sharing:
         if request.view != self.controllers.view or self.controllers.absent_since is not None:
             raise NotControllerError("another view controls this terminal", view=request.view)
         if request.kind is Person.TAKE_OVER:
-            self._look_before_writing()
-            self._feed_or_raise(turns.take_over(request.target, request.generation))
+            self._typist.look_before_writing()
+            self.feed_or_raise(turns.take_over(request.target, request.generation))
             return turns.lease
         if request.kind is Person.INTERRUPT:
-            self._feed_or_raise(turns.human_cancel(request.lease))
+            self.feed_or_raise(turns.human_cancel(request.lease))
             return request.lease
         lease = request.lease
         if request.kind is Person.BEGIN:
@@ -228,23 +227,23 @@ class Sharing:
             self._accept(op, if_idle=True)
             lease = turns.lease
         if request.data:
-            await self._type(lease, request.data)
+            await self._typist.type(lease, request.data)
         return lease
 
     def claim(self, start: ViewStart, proof: str) -> str:
         """Attach a view; returns why it only reads, empty for the controller."""
         why = self.controllers.claim(
-            start.view, proof, readonly=start.readonly, resume=start.resume, at=self._now()
+            start.view, proof, readonly=start.readonly, resume=start.resume, at=self.now()
         )
         if not why:
-            self._feed(self.turns.controller_back())
+            self.feed(self.turns.controller_back())
         return why
 
     def controller_left(self, view: str) -> None:
         """Note that a view's connection is gone."""
-        now = self._now()
+        now = self.now()
         if self.controllers.left(view, now):
-            self._feed(self.turns.controller_left(now))
+            self.feed(self.turns.controller_left(now))
 
     # -- life -----------------------------------------------------------------------------
 
@@ -258,11 +257,11 @@ class Sharing:
 
     def dispose(self, error: FabricError) -> None:
         """Refuse everything from now on."""
-        self._feed(self.turns.dispose(error))
+        self.feed(self.turns.dispose(error))
 
     def close(self) -> None:
         """Stop watching and acting."""
-        self._handover.release()
+        self._typist.handover.release()
         self._stop_watching()
         if self._timer is not None:
             self._timer.cancel()
@@ -277,16 +276,16 @@ class Sharing:
         session = self.session
         if self._watch is not None:
             self._watch.output(marks, session.transcript.text_since_mark)
-        self._prompt.output([mark.kind for mark in marks])
+        self.prompt.output([mark.kind for mark in marks])
 
     def exited(self) -> None:
         """Take note of the end of the present shell."""
-        self._feed(self.turns.exited(self.turns.generation, self._now()))
+        self.feed(self.turns.exited(self.turns.generation, self.now()))
 
     # -- operations -----------------------------------------------------------------------
 
     def _new_op(self, kind: Kind) -> _Op:
-        op = _Op(self._next_op, kind, self._now(), asyncio.get_running_loop().create_future())
+        op = _Op(self._next_op, kind, self.now(), asyncio.get_running_loop().create_future())
         self._next_op += 1
         self._ops[op.number] = op
         return op
@@ -300,7 +299,7 @@ class Sharing:
         data: bytes = b"",
         name: SignalName | None = None,
     ) -> SharedResult:
-        now = self._now()
+        now = self.now()
         earlier = self._repeats.find(request_id, content, now)
         if earlier is not None:
             for op in list(self._ops.values()):
@@ -311,13 +310,13 @@ class Sharing:
         op.data, op.signal = data, name
         self._accept(op)
         self._repeats.reserve(request_id, content, op.done, now)
-        op.done.add_done_callback(lambda _: self._repeats.settle(request_id, self._now()))
+        op.done.add_done_callback(lambda _: self._repeats.settle(request_id, self.now()))
         return await self._attend(op)
 
     def _accept(self, op: _Op, *, if_idle: bool = False) -> None:
         at, size = op.accepted_at, len(op.data)
         try:
-            self._feed_or_raise(
+            self.feed_or_raise(
                 self.turns.accept(op.number, op.kind, at, size=size, if_idle=if_idle)
             )
         except FabricError:
@@ -343,16 +342,18 @@ class Sharing:
             op.callers -= 1
 
     def _give_up(self, number: int) -> None:
-        self._feed(self.turns.cancel(number, self._now()))
+        self.feed(self.turns.cancel(number, self.now()))
 
     # -- carrying out ---------------------------------------------------------------------
 
-    def _feed_or_raise(self, instructions: list[Instruction]) -> None:
+    def feed_or_raise(self, instructions: list[Instruction]) -> None:
+        """Carry out what the machine says. Raises: the error of a refusal."""
         if instructions and isinstance(instructions[0], Refuse):
             raise instructions[0].error
-        self._feed(instructions)
+        self.feed(instructions)
 
-    def _feed(self, instructions: list[Instruction]) -> None:
+    def feed(self, instructions: list[Instruction]) -> None:
+        """Carry out what the machine says, in order."""
         for item in instructions:
             match item:
                 case Granted(number, lease):
@@ -380,25 +381,25 @@ class Sharing:
     def _granted(self, number: int, lease: int | None) -> None:
         op = self._ops[number]
         if op.granted_at is None:
-            op.granted_at = self._now()
+            op.granted_at = self.now()
         if lease is None:
             return
-        if number != self._taken:
+        if number != self.taken:
             self._close_watch()
-            self._prompt.note()
+            self.prompt.note()
         else:  # taken over: a prompt since the model's text is the end of its program
             self._close_watch()
-            self._prompt.arm(anew=False)
+            self.prompt.arm(anew=False)
 
     def _dispatch(self, op: _Op, dispatch: int) -> None:
         """Write a model's text or signal; a person's bytes are written by ``_type``."""
-        if op.kind is Kind.HUMAN or op.number == self._taken:
+        if op.kind is Kind.HUMAN or op.number == self.taken:
             return
         session = self.session
         limit = session.settings.scrollback.send_max_bytes
         session.parts.master.drain()
         op.capture = session.transcript.capture(limit)
-        self._prompt.note()
+        self.prompt.note()
         if op.signal is not None:
             self._spawn(self._deliver(op, op.signal, dispatch))
             return
@@ -415,20 +416,21 @@ class Sharing:
 
     def _refused(self, number: int, error: FabricError) -> list[Instruction]:
         holds = self.turns.active is not None and self.turns.active.op == number
-        return self.turns.refused(error, self._now()) if holds else []
+        return self.turns.refused(error, self.now()) if holds else []
 
-    def _failed(self, number: int, error: FabricError) -> list[Instruction]:
+    def failed(self, number: int, error: FabricError) -> list[Instruction]:
+        """Tell the machine that a write failed, unless its operation is over already."""
         holds = self.turns.active is not None and self.turns.active.op == number
-        return self.turns.write_failed(error, self._now()) if holds else []
+        return self.turns.write_failed(error, self.now()) if holds else []
 
     async def _write_rest(self, number: int, dispatch: int) -> None:
         session = self.session
         try:
             await session.parts.master.flush(session.settings.input.write_stall_s)
         except FabricError as error:
-            self._feed(self._failed(number, error))
+            self.feed(self.failed(number, error))
         except OSError as error:
-            self._feed(self._failed(number, InternalError(f"writing failed: {error.strerror}")))
+            self.feed(self.failed(number, InternalError(f"writing failed: {error.strerror}")))
         else:
             self._wrote(dispatch)
 
@@ -436,7 +438,7 @@ class Sharing:
         try:
             delivered = await self.session.signal_once(name, new_request_id())
         except FabricError as error:
-            self._feed(self._refused(op.number, error))
+            self.feed(self._refused(op.number, error))
             return
         op.group = delivered.target_pgid
         if self.turns.dispatch == dispatch:
@@ -446,7 +448,7 @@ class Sharing:
     def _wrote(self, dispatch: int) -> None:
         if self._watch is not None:
             self._watch.wrote()
-        self._soon(lambda: self.turns.wrote(dispatch, self._now()))
+        self._soon(lambda: self.turns.wrote(dispatch, self.now()))
 
     def _begin_watch(self, data: bytes, dispatch: int) -> None:
         self._close_watch()
@@ -471,72 +473,73 @@ class Sharing:
             return  # its deadline ends the operation
         verdict = done.result()
         if verdict.wait_reason is not WaitReason.STDIN_READ:
-            self._prompt.arm(anew=False)  # a guess ends nothing here; the prompt still does
+            self.prompt.arm(anew=False)  # a guess ends nothing here; the prompt still does
             return
         at_prompt = verdict.evidence is Evidence.MARKER and verdict.prompt_kind is PromptKind.SHELL
         sight = Sight.PROMPT if at_prompt else Sight.STDIN_READ
-        self._feed(self.turns.sight(sight, dispatch, self._now()))
+        self.feed(self.turns.sight(sight, dispatch, self.now()))
 
-    def _on_prompt(self) -> None:
-        self._feed(self.turns.sight(Sight.PROMPT, self.turns.dispatch, self._now()))
+    def on_prompt(self) -> None:
+        """Tell the machine that the prompt stands there."""
+        self.feed(self.turns.sight(Sight.PROMPT, self.turns.dispatch, self.now()))
 
     def _interrupt(self) -> None:
-        self._handover.withdraw()
+        self._typist.handover.withdraw()
         self._close_watch()
         self.session.parts.master.drain()
-        self._prompt.note()
+        self.prompt.note()
         try:
             self.session.signal(SignalName.SIGINT)
         except SignalRefusedError:
-            self._soon(lambda: self.turns.not_interrupted(self._now()))
+            self._soon(lambda: self.turns.not_interrupted(self.now()))
             return
-        self._prompt.arm()
-        self._soon(lambda: self.turns.interrupted(self._now()))
+        self.prompt.arm()
+        self._soon(lambda: self.turns.interrupted(self.now()))
 
     async def _reset(self, number: int) -> None:
-        self._handover.release()
+        self._typist.handover.release()
         self._stop_watching()
         try:
             session = await self._restart()
         except FabricError as error:
-            self._feed(self.turns.not_restarted(error, self._now()))
+            self.feed(self.turns.not_restarted(error, self.now()))
             return
         except Exception:  # noqa: BLE001  (a reset that ends without a word would hold the queue for ever)
             _log.exception("resetting a shared terminal failed")
             failed = InternalError("the reset failed inside")
-            self._feed(self.turns.not_restarted(failed, self._now()))
+            self.feed(self.turns.not_restarted(failed, self.now()))
             return
         self._adopt_session(session)
         self.controllers.revoke()
-        self._feed(self.turns.controller_back())
-        self._feed(self.turns.restarted(self._now()))
+        self.feed(self.turns.controller_back())
+        self.feed(self.turns.restarted(self.now()))
 
     def _adopt_session(self, session: Session) -> None:
         if self in self.session.observers:
             self.session.observers.remove(self)
         self.session = session
         parts = session.parts
-        self._handover = Handover(parts.master, parts.inspector, lambda: self._prompt.stands)
-        self._prompt = PromptWatch(
+        self.prompt = PromptWatch(
             parts.master,
             parts.inspector,
             session.sending.memory,
             parts.dialect.prompts,
             self.settings.poll_interval_s,
-            self._on_prompt,
+            self.on_prompt,
         )
+        self._typist.begin(session)
         session.observers.append(self)
 
     def _settle(self, number: int, reason: WaitReason) -> None:
         op = self._ops[number]
         if reason is WaitReason.HUMAN_HANDOFF:
-            self._taken = number  # until the lease ends
+            self.taken = number  # until the lease ends
         else:
             del self._ops[number]
         output, truncated = self._captured(op)
         if op.done.done():
             return
-        until = self._now() if op.granted_at is None else op.granted_at
+        until = self.now() if op.granted_at is None else op.granted_at
         queued = max(0, math.floor((until - op.accepted_at) * 1000))
         if op.kind in (Kind.HUMAN, Kind.RECOVERY):
             op.done.cancel()
@@ -562,9 +565,9 @@ class Sharing:
         return shown.text, shown.truncated
 
     def _handed_back(self, lease: int, reason: WaitReason | None) -> None:
-        if self._taken is not None:
-            self._ops.pop(self._taken, None)
-            self._taken = None
+        if self.taken is not None:
+            self._ops.pop(self.taken, None)
+            self.taken = None
         facts = {
             "generation": self.turns.generation,
             "sequence": self.session.log.next_offset,
@@ -573,65 +576,6 @@ class Sharing:
             "lease": lease,
         }
         self._notify("human_handback", facts)
-
-    # -- typing ---------------------------------------------------------------------------
-
-    async def _type(self, lease: int, data: bytes) -> None:
-        """Write a person's bytes, in order, unless the program they are for has ended."""
-        async with self._typing:
-            self._look_before_writing()
-            taken_over = self._taken is not None
-            number = 0 if self.turns.active is None else self.turns.active.op
-            self.session.parts.master.check_lines(data)
-            self._feed_or_raise(self.turns.human_input(lease, len(data)))
-            self._prompt.arm(anew=not taken_over)
-            dispatch = self.turns.dispatch
-            try:
-                await self._write_typed(lease, memoryview(data), guarded=taken_over)
-            except InputBlockedError as error:
-                self._feed(self._failed(number, error))
-                raise
-            finally:
-                self._feed(self.turns.wrote(dispatch, self._now()))
-
-    async def _write_typed(self, lease: int, left: memoryview, *, guarded: bool) -> None:
-        session, waited = self.session, 0.0
-        master = session.parts.master
-        stall_s = session.settings.input.write_stall_s
-        total = len(left)
-        while left:
-            if not self._may_write(lease) or session is not self.session:
-                raise NotControllerError("human lease is closed", lease=lease)
-            if guarded:
-                shell = session.sending.memory.shell_pgid
-                typed, count = self._handover.type(shell, left)
-            else:
-                count = master.write_some(left)
-                typed = Typed.TAKEN if count else Typed.FULL
-            left = left[count:]
-            if typed is Typed.FULL and left:
-                if not await master.wait_for_room(stall_s):
-                    raise InputBlockedError(
-                        f"the program read nothing for {stall_s:g} s",
-                        written_bytes=total - len(left),
-                        total_bytes=total,
-                    )
-            elif typed is Typed.LATER:
-                if waited >= LATER_MAX_S:
-                    raise NotControllerError("no program is in front to take the input")
-                await asyncio.sleep(LATER_S)
-                waited += LATER_S
-                self._look_before_writing()
-
-    def _may_write(self, lease: int) -> bool:
-        return self.turns.lease_open and self.turns.lease == lease
-
-    def _look_before_writing(self) -> None:
-        """Take what the terminal has said so far; a prompt in it closes the lease first."""
-        self.session.parts.master.drain()
-        watching = self._taken is not None or self.turns.takeover is not None
-        if watching and self._prompt.stands:
-            self._on_prompt()
 
     # -- small things ---------------------------------------------------------------------
 
@@ -645,7 +589,7 @@ class Sharing:
 
     def _stop_watching(self) -> None:
         self._close_watch()
-        self._prompt.disarm()
+        self.prompt.disarm()
 
     def _close_watch(self) -> None:
         watch, self._watch = self._watch, None
@@ -656,32 +600,33 @@ class Sharing:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        now, absent = self._now(), self.controllers.absent_since
+        now, absent = self.now(), self.controllers.absent_since
         times = [self.turns.wakes_at]
         if absent is not None and absent + self.settings.disconnect_grace_s > now:
             times.append(absent + self.settings.disconnect_grace_s)
         known = [time for time in times if time is not None]
         if known:
             delay = max(0.0, min(known) - now)
-            self._timer = asyncio.get_running_loop().call_later(delay + LATER_S, self._tick)
+            self._timer = asyncio.get_running_loop().call_later(delay + LATE_S, self._tick)
 
     def _tick(self) -> None:
-        self._feed(self.turns.tick(self._now()))
+        self.feed(self.turns.tick(self.now()))
 
     def _free_controller(self) -> None:
         """Let the next view control once the grace is over and nothing is held any more."""
         held = self.turns.holder in (Kind.HUMAN, Kind.RECOVERY)
-        if self.controllers.free(self._now(), recovered=not held):
+        if self.controllers.free(self.now(), recovered=not held):
             self.turns.controller_back()
 
     def _soon(self, then: Callable[[], list[Instruction]]) -> None:
         """Tell the machine after the instructions at hand are carried out."""
-        asyncio.get_running_loop().call_soon(lambda: self._feed(then()))
+        asyncio.get_running_loop().call_soon(lambda: self.feed(then()))
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _now(self) -> float:
+    def now(self) -> float:
+        """Return the time of the machine, in seconds."""
         return self._clock.monotonic()
