@@ -8,7 +8,7 @@ from fabric.api.v1 import event_service_pb2 as pb
 from fabric.core.errors import DrainingError, RegistryUnavailableError
 from fabric.core.model import Caller, EventPage
 from fabric.gateway.calls import Access, Call, Kind, Route, Routes
-from fabric.gateway.news import News
+from fabric.gateway.news import News, Waiter
 from fabric.gateway.ports import RegistryPort
 from fabric.wire import events
 
@@ -48,9 +48,8 @@ class EventService:
                     if page.ended is not None:
                         detail = page.ended
                         break
-                    if len(page.events) < PAGE_EVENTS and not await waiter.wait(_pause()):
-                        alive = pb.EventKeepAlive(cursor=page.next_cursor)
-                        await write(pb.FollowEventsResponse(keep_alive=alive))
+                    if len(page.events) < PAGE_EVENTS:
+                        await _until_woken(waiter, cursor, write)
                     page = await self._read(caller, cursor)
         except asyncio.CancelledError:
             if not isinstance(call.ending, DrainingError):
@@ -76,9 +75,14 @@ class EventService:
         return pb.AcknowledgeEventsResponse()
 
 
-def _pause() -> float:
-    """Say when a stream shows that it lives: spread out, however many began together."""
-    return KEEP_ALIVE_S * random.uniform(0.5, 1.0)  # noqa: S311
+async def _until_woken(waiter: Waiter, cursor: int, write: Write) -> None:
+    """Wait for news; show now and then that the stream lives, without asking the registry.
+
+    The pauses are spread out, however many streams began together.
+    """
+    while not await waiter.wait(KEEP_ALIVE_S * random.uniform(0.5, 1.0)):  # noqa: S311
+        alive = pb.EventKeepAlive(cursor=cursor)
+        await write(pb.FollowEventsResponse(keep_alive=alive))
 
 
 async def _write_page(page: EventPage, write: Write) -> None:

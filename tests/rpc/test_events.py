@@ -119,3 +119,23 @@ async def test_a_fenced_reader_is_told(gateway, fabric, client):
         fabric.feed.note(client.owner.owner_id)
         with pytest.raises(OwnerNotLiveError):
             await waiting
+
+
+async def test_a_quiet_stream_shows_that_it_lives_and_asks_nobody(gateway, fabric, monkeypatch):
+    monkeypatch.setattr("fabric.gateway.events.KEEP_ALIVE_S", 0.02)
+    reads = 0
+    real = fabric.read_events
+
+    async def counted(*arguments: object) -> object:
+        nonlocal reads
+        reads += 1
+        return await real(*arguments)
+
+    monkeypatch.setattr(fabric, "read_events", counted)
+    async with RawCaller(gateway.address) as raw:
+        await raw.acquire()
+        stream = raw.start("EventService.FollowEvents", pb.FollowEventsRequest(), timeout=None)
+        for _ in range(5):
+            assert (await stream.read()).WhichOneof("item") == "keep_alive"
+        stream.cancel()
+    assert reads == 1
