@@ -37,7 +37,6 @@ from fabric.core.errors import (
     GatewayUnavailableError,
     OutcomeUnknownError,
     RegistryUnavailableError,
-    SessionLostError,
     SessionNotFoundError,
     TaskNotFoundError,
 )
@@ -452,8 +451,10 @@ class Sessions(SharedVerbs):
             return await self._channels.reconnect(location, self._readopt_s)
         except ChannelClosedError as error:
             self._locations.forget(session_id)
-            raise SessionLostError(
-                f"the worker of session {session_id} does not come back", session_id=session_id
+            await self._registry.locate(session_id)  # says so if it is lost
+            raise GatewayUnavailableError(
+                f"the worker of session {session_id} is not back yet; its shell goes on",
+                session_id=session_id,
             ) from error
 
     def _args(self, caller: Caller, session_id: SessionId, args: dict[str, Any]) -> dict[str, Any]:

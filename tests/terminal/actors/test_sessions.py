@@ -225,12 +225,15 @@ async def test_a_session_that_was_closed_is_not_found(world):
         await world.send("echo hi")
 
 
-async def test_a_worker_that_does_not_come_back_is_a_lost_session(world):
+async def test_a_worker_that_does_not_come_back_is_waited_for_unless_the_registry_knows(world):
     world.sessions._readopt_s = 0.2
     await world.send("echo hi")
     world.local.slots.gate.clear()
     await world.crash()
-    with pytest.raises(SessionLostError, match="does not come back"):
+    with pytest.raises(GatewayUnavailableError, match="not back yet"):
+        await world.send("echo hi")
+    world.book.fault = SessionLostError("given up")
+    with pytest.raises(SessionLostError, match="given up"):
         await world.send("echo hi")
 
 
