@@ -1,6 +1,7 @@
 """Ending what a slot's shim holds, without its worker."""
 
 import os
+import socket
 from typing import Protocol
 
 from fabric.core.errors import CleanupIncompleteError, SessionLostError
@@ -60,6 +61,19 @@ class ShimEnder:
             return receipt
         finally:
             shim.close()
+
+
+def shim_lives(config: SlotConfig) -> bool:
+    """Tell whether a shim listens for the slot; its holder, if it has one, is not disturbed."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(str(config.shim_path))
+        except BlockingIOError:
+            return True  # its queue is full: it is there, and busy
+        except OSError:
+            return False
+        return True
 
 
 def refuse_survivors(receipt: CloseReceipt) -> None:

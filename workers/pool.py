@@ -3,8 +3,8 @@
 A slot's worker is watched over its channel. When a blank slot's worker dies the slot is
 ended and replaced. When a session's worker dies the session is not lost: its shell lives
 with its shim. The pool waits for the worker to come back (Ray starts it again), else
-starts a new one for the same slot; only when nothing holds the shell any more is the
-session given up.
+starts a new one for the same slot, again and again while the shim lives; only when
+nothing holds the shell any more is the session given up.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from fabric.core.plain import from_plain
 from fabric.core.settings import NodeSettings
 from workers import slot as files
 from workers.dial import ChannelClient, ChannelClosedError
-from workers.ending import Shims
+from workers.ending import Shims, shim_lives
 from workers.held import Held, SlotFactory
 from workers.slot import SlotConfig, SlotRecord
 from workers.slots import Destroy, Grant, Instruction, Refuse, Slots, SlotState, Start
@@ -36,6 +36,9 @@ PING_TIMEOUT_S = 5.0
 GONE_TIMEOUT_S = 5.0
 FIRST_RETRY_S = 0.02
 LAST_RETRY_S = 0.25
+# While its shim lives, a session is worth another attempt to get it a worker.
+AGAIN_S = 1.0
+ADOPT_ATTEMPTS = 3
 OnEvent = Callable[[SessionId, dict[str, Any]], None]
 _log = logging.getLogger(__name__)
 
@@ -154,15 +157,20 @@ class Pool:
         half_open = record.spec is not None and not record.opened
         self.slots.adopt(record.config.slot_id, SlotState.HELD if published else SlotState.WARM)
         self._held[record.config.slot_id] = held
-        try:
-            if published:
-                await self._factory.create(record.config)
-            await self._connect(held)
-            await self._ask(held)
-        except FabricError as error:
-            _log.warning(
-                "slot not adopted", extra={"slot": record.config.slot_id, "why": str(error)}
-            )
+        for left in reversed(range(ADOPT_ATTEMPTS if published else 1)):
+            try:
+                if published:
+                    await self._factory.create(record.config)
+                await self._connect(held)
+                await self._ask(held)
+                break
+            except FabricError as error:
+                _log.warning(
+                    "slot not adopted", extra={"slot": record.config.slot_id, "why": str(error)}
+                )
+                if not left or not shim_lives(record.config):
+                    break
+                await asyncio.sleep(AGAIN_S)  # a shell must not end for want of a worker
         fit = held.is_connected and (held.spec is not None) == published
         if half_open or not fit:
             await self.finish(held)
@@ -292,19 +300,27 @@ class Pool:
             held.recovery = self.spawn(self._recover(held))
 
     async def _recover(self, held: Held) -> None:
-        for attempt in (self._reconnect, self._recreate):
-            with contextlib.suppress(FabricError, TimeoutError):
-                async with asyncio.timeout(self._settings.start_timeout_s):
-                    await attempt(held)
-                    await self._ask(held)
-                self._listen(held)
+        while not await self._found_again(held):
+            if held.is_ending or held.is_connected or not shim_lives(held.config):
                 break
+            _log.warning("no worker for a shell yet", extra={"slot": held.config.slot_id})
+            await asyncio.sleep(AGAIN_S)
         held.recovery = None
         if held.is_ending or (held.is_connected and held.spec is not None):
             return
         _log.error("session lost", extra={"slot": held.config.slot_id})
         self._on_lost(held)
         await self.finish(held)
+
+    async def _found_again(self, held: Held) -> bool:
+        for attempt in (self._reconnect, self._recreate):
+            with contextlib.suppress(FabricError, TimeoutError):
+                async with asyncio.timeout(self._settings.start_timeout_s):
+                    await attempt(held)
+                    await self._ask(held)
+                self._listen(held)
+                return True
+        return False
 
     async def _reconnect(self, held: Held) -> None:
         """Connect to the worker that comes back by itself, or to one the factory makes."""

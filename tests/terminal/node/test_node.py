@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 
 import pytest
 
@@ -15,11 +16,12 @@ from fabric.core.errors import (
     StartupTimeoutError,
 )
 from fabric.core.plain import to_plain
-from tests.support.eventually import eventually
+from tests.support.eventually import eventually, pause
 from tests.support.local_node import broken, local_node
 from tests.support.local_worker import CALLER, spec_for
 from workers.capacity import Capacity
 from workers.dial import ChannelClient
+from workers.ending import shim_lives
 
 
 def alive(pid):
@@ -311,3 +313,32 @@ async def test_a_drain_outlives_the_node_until_it_is_undone():
         result = await local.node.open(spec_for())
         assert "hi" in await echo(local, result.info.session_id, "echo hi")
         assert not first & set(local.slots.workers), "what was warm before the drain is gone"
+
+
+async def test_a_shell_does_not_end_for_want_of_a_worker():
+    """A machine too busy to start a worker in time, or a cluster that is away for longer."""
+    async with local_node(warm_sessions=0, start_timeout_s=1.0) as local:
+        session_id = (await local.node.open(spec_for())).info.session_id
+        held = local.node._sessions[session_id]
+        local.slots.gate.clear()
+        await local.slots.crash(held.config.slot_id)
+        await eventually(lambda: held.recovery is not None)
+        recovery = held.recovery
+        await pause(3.5, because="both ways to a worker have run out of time, twice")
+        assert not recovery.done()
+        local.slots.gate.set()
+        await eventually(lambda: held.is_connected, within=10)
+        await eventually(lambda: held.recovery is None, within=10)
+        assert "hi" in await echo(local, session_id, "echo hi")
+
+
+async def test_a_session_whose_shim_is_gone_is_given_up_at_once():
+    async with local_node(warm_sessions=0) as local:
+        session_id = (await local.node.open(spec_for())).info.session_id
+        config = local.node._sessions[session_id].config
+        assert shim_lives(config)
+        shim = local.slots.workers[config.slot_id].shim
+        os.kill(shim.shim_pid, signal.SIGKILL)
+        await eventually(lambda: not shim_lives(config))
+        await local.slots.crash(config.slot_id)
+        await eventually(lambda: session_id not in local.node._sessions, within=20)
