@@ -9,7 +9,7 @@ ENV_MCP := .venv-mcp/.ready
 PROTO_BASE ?= $(or $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null),$(shell git rev-parse --verify --quiet origin/main),$(shell git rev-parse --verify --quiet main))
 TIER = $(patsubst ray,raycluster,$*)
 .DEFAULT_GOAL := help
-.PHONY: help env env-mcp demo test check format lint types types-mcp layers protos protos-check golden lock bench
+.PHONY: help env env-mcp demo test check format lint types types-mcp layers protos protos-check golden lock bench chaos
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,8 @@ lock: $(ENV) ## resolve the lock files anew
 	$(BIN)/uv pip compile --quiet pyproject.toml --extra mcp --group build --constraints requirements.lock --generate-hashes --universal --python-version 3.11 --custom-compile-command "make lock" -o requirements-mcp.lock
 bench: $(ENV) ## measure; prints machine, versions, medians and p99
 	$(BIN)/python -m tests.load.bench
+chaos: $(ENV) ## kill everything but shims for half an hour, then audit; ARGS="--seed 2 --minutes 5"
+	$(BIN)/python -m tests.load.chaos $(ARGS)
 
 $(ENV_MCP): requirements-mcp.lock pyproject.toml .ci/env-mcp | $(ENV)
 	@.ci/env-mcp $@
