@@ -179,9 +179,9 @@ class Node:
         try:
             held = await self._pool.claim(spec.owner_id)
             try:
-                files.save(SlotRecord(held.config, spec))
+                self._note(SlotRecord(held.config, spec))
                 result = await self._open_in(held, spec)
-                files.save(SlotRecord(held.config, spec, opened=True))
+                self._note(SlotRecord(held.config, spec, opened=True))
             except BaseException:
                 await self._pool.finish(held)
                 raise
@@ -210,6 +210,18 @@ class Node:
             ) from error
         result = from_plain(OpenResult, raw)
         return replace(result, info=replace(result.info, host=self.host))
+
+    def _note(self, record: SlotRecord) -> None:
+        """Write a slot down: what is on no disk would be found by nobody after a restart."""
+        try:
+            files.save(record)
+        except OSError as error:
+            raise CapacityReachedError(
+                f"node {self.host} cannot write into its folder: {error.strerror or error};"
+                " make room there or use another node",
+                host=self.host,
+                errno=error.errno,
+            ) from error
 
     def _check_room(self) -> None:
         """Refuse before anything is started, with the numbers."""

@@ -1,6 +1,7 @@
 """A node over real shims and terminals; its workers live in this loop."""
 
 import asyncio
+import errno
 import os
 import signal
 
@@ -19,6 +20,7 @@ from fabric.core.plain import to_plain
 from tests.support.eventually import eventually, pause
 from tests.support.local_node import broken, local_node
 from tests.support.local_worker import CALLER, spec_for
+from workers import slot as files
 from workers.capacity import Capacity
 from workers.dial import ChannelClient
 from workers.ending import shim_lives
@@ -342,3 +344,28 @@ async def test_a_session_whose_shim_is_gone_is_given_up_at_once():
         await eventually(lambda: not shim_lives(config))
         await local.slots.crash(config.slot_id)
         await eventually(lambda: session_id not in local.node._sessions, within=20)
+
+
+@pytest.mark.parametrize("write", [1, 2], ids=["before the start", "after it"])
+async def test_a_full_disk_refuses_the_open_and_leaves_nothing(monkeypatch, write):
+    async with local_node(warm_sessions=1) as local:
+        await eventually(lambda: local.warm() == 1)
+        kept = await local.node.open(spec_for())
+        await eventually(lambda: local.warm() == 1)
+        save, writes = files.save, 0
+
+        def full(record):
+            nonlocal writes
+            writes += record.spec is not None
+            if writes == write and record.spec is not None:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            save(record)
+
+        monkeypatch.setattr(files, "save", full)
+        with pytest.raises(CapacityReachedError, match="No space left"):
+            await local.node.open(spec_for())
+        assert "hi" in await echo(local, kept.info.session_id, "echo hi")
+        assert "hi" in await echo(
+            local, (await local.node.open(spec_for())).info.session_id, "echo hi"
+        )
+        assert (await local.node.state()).sessions == 2
