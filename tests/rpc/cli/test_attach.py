@@ -166,11 +166,12 @@ async def test_the_window_is_followed_and_a_watcher_changes_nothing(place):
     attached, _, _ = place
     async with attached() as person, attached("--read-only", "--detach-key", "^A") as watcher:
         await eventually(lambda: person.is_raw and watcher.is_raw, 15)
-        person.type(b"trap 'stty size' WINCH; stty size\r")
+        person.type(
+            b"stty size; until [ \"$(stty size)\" = '9 33' ]; do sleep 0.02; done; echo ok$?\r"
+        )
         await person.sees(f"{ROWS} {COLS}")
         termios.tcsetwinsize(person.master, (9, 33))
-        person.type(b"\r")
-        await person.prints(b"9 33")
+        await person.prints(b"ok0")
         watcher.type(b"echo never\r")
         person.type(b"echo both\r")
         await watcher.prints(b"both")

@@ -22,7 +22,7 @@ from fabric.core.errors import (
 )
 from fabric.core.model import ExitStatus
 from tests.load.trees import marked
-from tests.support.eventually import eventually, pause
+from tests.support.eventually import eventually, pause, scaled
 from tests.terminal.shim.conftest import KEY, fds_of, is_running, request_for, typed
 from workers.shim import protocol
 from workers.shim.client import ShimClient
@@ -119,13 +119,13 @@ async def test_orphaned_shim_ends_everything_and_leaves(slots):
 
 
 async def test_orphan_grace_is_kept_and_ends_when_somebody_comes(slots):
-    first = await slots.launch(orphan_grace_s=0.6)
+    first = await slots.launch(orphan_grace_s=scaled(0.8))
     spawned, _ = await slots.spawn(first, "sleep", "600")
     first.close()
     assert first.lost.result() == "gone"
-    await pause(0.3, because="half of the grace")
+    await pause(0.2, because="a part of the grace")
     second = await slots.connect()
-    await pause(0.6, because="the grace of the first must not end the second")
+    await pause(0.8, because="the grace of the first must not end the second")
     assert is_running(spawned.pid)
     await second.set_labels(b"still served")
 
