@@ -117,7 +117,7 @@ class Tasking:
         task, run = self._tasks[task_id], self._runs.get(task_id)
         if run is not None and not run.is_closed:
             piece = run.capture.take(final=final)
-            task.output.append(piece.text)
+            task.output.append(piece.text, truncated=piece.truncated)
 
     def _on_done(self, task: Task, done: "asyncio.Future[SendResult]") -> None:
         now = self._session.clock.wall()
@@ -140,6 +140,7 @@ class Tasking:
                 "text": task.output.text,
                 "start": task.output.start,
                 "consumed": task.output.consumed,
+                "cut": task.output.cut,
             },
         )
         self._settled.send()

@@ -3,7 +3,9 @@
 States: RUNNING -> STOPPING -> COMPLETED | KILLED | FAILED | LOST; the first terminal
 outcome wins. Output is addressed by a cursor that counts characters since the start, so
 a read may be repeated; what was dropped to stay within the bound is an explicit
-truncation. A reader that brings no cursor consumes: the task remembers how far it got.
+truncation. So is a piece that was already cut when it came (its omission line stands in
+the text): ``cut`` is the cursor after the last such piece, and whoever reads from before
+it is told. A reader that brings no cursor consumes: the task remembers how far it got.
 """
 
 from dataclasses import dataclass, replace
@@ -37,6 +39,7 @@ class Output:
     text: str = ""
     start: int = 0
     consumed: int = 0
+    cut: int = 0
     size: int = 0
 
     @property
@@ -44,11 +47,13 @@ class Output:
         """The cursor after the last character."""
         return self.start + len(self.text)
 
-    def append(self, text: str) -> None:
-        """Add text and drop the oldest above the bound."""
+    def append(self, text: str, *, truncated: bool = False) -> None:
+        """Add text, ``truncated`` when some of it is missing; drop the oldest above the bound."""
         if not text:
             return
         self.text += text
+        if truncated:
+            self.cut = self.end
         self.size += len(text.encode())
         if self.size > self.max_bytes:
             raw = self.text.encode()[-self.max_bytes :]
@@ -60,7 +65,7 @@ class Output:
     def read(self, cursor: int) -> tuple[str, int, bool]:
         """Return (text, next cursor, truncated) from ``cursor``, or from the consumed end."""
         begin = self.consumed if cursor == CONSUME else min(cursor, self.end)
-        truncated = begin < self.start
+        truncated = begin < max(self.start, self.cut)
         text = self.text[max(begin - self.start, 0) :]
         if cursor == CONSUME:
             self.consumed = self.end

@@ -185,10 +185,16 @@ class RemoteRegistry:
         return record
 
     async def settle_task(
-        self, record: TaskRecord, text: str = "", first_cursor: int = 0, consumed: int = 0
+        self,
+        record: TaskRecord,
+        text: str = "",
+        first_cursor: int = 0,
+        consumed: int = 0,
+        cut: int = 0,
     ) -> TaskRecord:
         """Hand over a task's final record and output."""
-        final: TaskRecord = await self._ask("settle_task", record, text, first_cursor, consumed)
+        output = (text, first_cursor, consumed, cut)
+        final: TaskRecord = await self._ask("settle_task", record, *output)
         return final
 
     async def read_events(

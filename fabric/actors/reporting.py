@@ -67,7 +67,7 @@ class Reporter:
         if kind == "task_settled":
             record = from_plain(TaskRecord, event["task"])
             await self._registry.settle_task(
-                record, event["text"], event["start"], event["consumed"]
+                record, event["text"], event["start"], event["consumed"], event["cut"]
             )
         elif kind == "session_exited":
             await self._registry.session_exited(session_id, from_plain(ExitStatus, event))

@@ -153,7 +153,7 @@ def task_output(result: TaskOutput) -> str:
     """What ``output`` prints: the text and how the task stands."""
     record = result.record
     detail = f", {visible(record.detail)}" if record.detail else ""
-    head = "[… earlier output was dropped …]\n" if result.truncated else ""
+    head = "[… some output was dropped …]\n" if result.truncated else ""
     text = result.text.rstrip("\n") or "(no output)"
     return f"{head}{text}\n[status: {record.state.value}{detail}]"
 

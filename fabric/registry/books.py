@@ -88,10 +88,12 @@ class Books:
             self.wake(owner_id)
         return effects
 
-    def settle_task(self, record: TaskRecord, text: str, start: int, consumed: int = 0) -> None:
+    def settle_task(
+        self, record: TaskRecord, text: str, start: int, consumed: int = 0, cut: int = 0
+    ) -> None:
         """Record a task's end and announce it once. Raises: InvalidRequestError."""
         now = self.clock.monotonic()
-        first, rows = self.tasks.settle(record, text, start, now, consumed)
+        first, rows = self.tasks.settle(record, text, start, now, consumed, cut)
         told = [self._task_event(record)] if first else []
         self.commit([*rows, *told])
 

@@ -47,7 +47,8 @@ ACTIVE = (TaskState.RUNNING, TaskState.STOPPING)
 class Task:
     """One task; ``text`` begins at the character ``start`` of its output.
 
-    ``consumed`` is how far a reader without a cursor of its own has read.
+    ``consumed`` is how far a reader without a cursor of its own has read; before the
+    character ``cut`` something is missing in the middle of the text.
     """
 
     record: TaskRecord
@@ -58,6 +59,7 @@ class Task:
     start: int = 0
     size: int = 0
     consumed: int = 0
+    cut: int = 0
 
     @property
     def is_active(self) -> bool:
@@ -76,6 +78,7 @@ class Task:
                 "text": self.text,
                 "start": self.start,
                 "consumed": self.consumed,
+                "cut": self.cut,
             },
         )
 
@@ -155,7 +158,13 @@ class Tasks:
         return [task.row()]
 
     def settle(
-        self, record: TaskRecord, text: str, start: int, now: float, consumed: int = 0
+        self,
+        record: TaskRecord,
+        text: str,
+        start: int,
+        now: float,
+        consumed: int = 0,
+        cut: int = 0,
     ) -> tuple[bool, list[Change]]:
         """Take a task's final state and output; False when it had a final state before.
 
@@ -177,7 +186,7 @@ class Tasks:
         )
         task.attached = True
         task.touched_at = now
-        task.consumed = consumed
+        task.consumed, task.cut = consumed, cut
         self._keep(task, text, start)
         return True, [*out, task.row(), *self._trim(record.owner_id)]
 
@@ -242,7 +251,7 @@ class Tasks:
         if cursor == CONSUME:
             task.consumed = end
         text = task.text[max(begin - task.start, 0) :]
-        return TaskOutput(text, record, end, truncated=begin < task.start)
+        return TaskOutput(text, record, end, truncated=begin < max(task.start, task.cut))
 
     def tick(self, now: float) -> list[Change]:
         """Drop what is kept for too long."""
@@ -260,7 +269,7 @@ class Tasks:
         record = from_plain(TaskRecord, body["record"])
         task = Task(record, bool(body["attached"]), now, int(body["adoption"]))
         task.text, task.start = str(body["text"]), int(body["start"])
-        task.consumed = int(body.get("consumed", 0))
+        task.consumed, task.cut = int(body.get("consumed", 0)), int(body.get("cut", 0))
         task.size = len(task.text.encode())
         if key == record.task_id:
             self._add(task)

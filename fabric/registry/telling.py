@@ -123,20 +123,26 @@ class Telling:
         return self._books.tasks.record(task_id)
 
     async def settle_task(
-        self, record: TaskRecord, text: str = "", first_cursor: int = 0, consumed: int = 0
+        self,
+        record: TaskRecord,
+        text: str = "",
+        first_cursor: int = 0,
+        consumed: int = 0,
+        cut: int = 0,
     ) -> TaskRecord:
         """Take a task's final record and output; the first final state stays.
 
         ``text`` begins at the character ``first_cursor`` of the task's output, of which a
-        reader without a cursor has read up to ``consumed``. A task of an
-        owner that is gone is dropped. Raises: InvalidRequestError.
+        reader without a cursor has read up to ``consumed`` and in which something is
+        missing before ``cut`` (0: nowhere). A task of an owner that is gone is dropped.
+        Raises: InvalidRequestError.
         """
         self._require_ready()
         if self._books.table.owners.find(record.owner_id) is None:
             return record
         if record.finished_at is None:
             record = replace(record, finished_at=self._books.clock.wall())
-        self._books.settle_task(record, text, first_cursor, consumed)
+        self._books.settle_task(record, text, first_cursor, consumed, cut)
         return self._books.tasks.record(record.task_id)
 
     # Events

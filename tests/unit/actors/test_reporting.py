@@ -23,7 +23,7 @@ class Registry:
         self.got.append(row)
         self.seen.set()
 
-    async def settle_task(self, record, text, start=0, consumed=0):
+    async def settle_task(self, record, text, start=0, consumed=0, cut=0):
         self._take("settled", record, text)
 
     async def session_exited(self, session_id, status):
@@ -60,7 +60,7 @@ async def test_each_kind_reaches_its_use_case_in_order(world):
     reporter, registry = world
     record = TaskRecord("tsk_a", "own_a", SESSION, "x", TaskState.COMPLETED)
     reporter.report(SESSION, {"kind": "session_readopted", "adoption": 2, "seq": 1, "at": 1.0})
-    facts = {"task": to_plain(record), "text": "hi", "start": 0, "consumed": 0}
+    facts = {"task": to_plain(record), "text": "hi", "start": 0, "consumed": 0, "cut": 0}
     reporter.report(SESSION, {"kind": "task_settled", **facts})
     reporter.report(SESSION, {"kind": "session_exited", "exit_code": 7, "signal": None})
     reporter.report(SESSION, {"kind": "session_lost"})

@@ -161,6 +161,21 @@ def test_a_reader_without_a_cursor_consumes():
     assert made.output(OWNER, TaskId("t1"), 2).text == "2345"
 
 
+def test_output_that_came_cut_says_so_also_after_a_restart():
+    made = tasks()
+    rows = made.settle(final("t1"), "a\n[… 9 bytes omitted …]\nz\n", 0, 0.0, cut=25)[1]
+    again = tasks()
+    again.restore("t1", [row for row in rows if isinstance(row, Put)][-1].body, 0.0)
+    for kept in (made, again):
+        assert [kept.output(OWNER, TaskId("t1"), at).truncated for at in (0, 24, 25)] == [
+            True,
+            True,
+            False,
+        ]
+        assert kept.output(OWNER, TaskId("t1"), CONSUME).truncated
+        assert not kept.output(OWNER, TaskId("t1"), CONSUME).truncated
+
+
 def test_output_is_cut_at_a_whole_character():
     made = tasks(max_output_bytes=3)
     made.settle(final("t1"), "äöü", 0, 0.0)

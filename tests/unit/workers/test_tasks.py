@@ -50,6 +50,18 @@ def test_dropped_output_is_an_explicit_truncation():
     assert output.read(5) == ("56789ab", 12, False)
 
 
+def test_a_piece_that_came_cut_is_a_truncation_for_whoever_reads_it():
+    output = Output(100)
+    output.append("one\n")
+    output.append("a\n[… 9 bytes omitted …]\nz\n", truncated=True)
+    end = output.end
+    output.append("more\n")
+    assert [output.read(at)[2] for at in (0, 4, end - 1, end, end + 3)] == [True] * 3 + [False] * 2
+    assert output.read(CONSUME)[2]
+    output.append("last\n")
+    assert output.read(CONSUME) == ("last\n", end + 10, False)
+
+
 @given(st.lists(st.text(), max_size=30), st.integers(1, 40))
 def test_output_stays_within_its_bound_and_keeps_the_newest(pieces, bound):
     output = Output(bound)
