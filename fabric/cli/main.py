@@ -40,6 +40,7 @@ COMMANDS = {
     "token": "fabric.cli.credentials:token",
     "tls": "fabric.cli.credentials:tls",
     "list": "fabric.cli.terminals:list_sessions",
+    "load": "fabric.cli.load:load",
 }
 
 

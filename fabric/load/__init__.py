@@ -1,0 +1,1 @@
+"""Load on a fabric, and what came of it; the way in is ``fabric load``."""
