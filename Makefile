@@ -9,7 +9,7 @@ ENV_MCP := .venv-mcp/.ready
 PROTO_BASE ?= $(or $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null),$(shell git rev-parse --verify --quiet origin/main),$(shell git rev-parse --verify --quiet main))
 TIER = $(patsubst ray,raycluster,$*)
 .DEFAULT_GOAL := help
-.PHONY: help env env-mcp demo test check format lint types types-mcp layers protos protos-check golden lock bench chaos
+.PHONY: help env env-mcp demo test check format lint types types-mcp layers protos protos-check golden lock bench chaos web
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,12 +18,18 @@ env: $(ENV) ## make or refresh the environment in .venv
 env-mcp: $(ENV_MCP) ## the same for the extra pty-fabric[mcp], in .venv-mcp
 	@echo "ready: .venv-mcp/bin"
 demo: $(ENV) ## a terminal session through a whole fabric on this machine, explained as it goes
+	@.ci/web try
 	@$(BIN)/python -m fabric.cli.demo
+web: $(ENV) ## build the page of the browser from fabric/web/ui
+	@.ci/web build
 test: $(ENV) $(ENV_MCP) ## every test tier that can run here
+	@.ci/web try
 	$(BIN)/python -m pytest -m "not load" $(PYTEST_ARGS)
+	@.ci/web test
 test-e2e: $(ENV_MCP)
-test-%: $(ENV) ## one tier: unit terminal rpc ray e2e browser load
-	$(BIN)/python -m pytest tests/$(TIER) $(PYTEST_ARGS)
+test-%: $(ENV) ## one tier: unit terminal rpc ray e2e ui browser load
+	@$(if $(filter browser,$*),.ci/web try)
+	$(if $(filter ui,$*),@.ci/web test,$(BIN)/python -m pytest tests/$(TIER) $(PYTEST_ARGS))
 check: lint types layers protos-check ## all checks that run no project code
 format: $(ENV) ## put the code into its standard form
 	$(BIN)/ruff format . && $(BIN)/ruff check --fix-only --quiet . && $(BIN)/buf format -w proto
@@ -44,6 +50,7 @@ golden: $(ENV) ## write the tools a model sees anew into tests/unit/tools/golden
 lock: $(ENV) ## resolve the lock files anew
 	$(BIN)/uv pip compile --quiet pyproject.toml --group dev --generate-hashes --universal --python-version 3.11 --custom-compile-command "make lock" -o requirements.lock
 	$(BIN)/uv pip compile --quiet pyproject.toml --extra mcp --group build --constraints requirements.lock --generate-hashes --universal --python-version 3.11 --custom-compile-command "make lock" -o requirements-mcp.lock
+	$(BIN)/uv pip compile --quiet --group node --generate-hashes --universal --python-version 3.11 --custom-compile-command "make lock" -o requirements-node.lock
 bench: $(ENV) ## measure; prints machine, versions, medians and p99
 	$(BIN)/python -m tests.load.bench
 chaos: $(ENV) ## kill everything but shims for half an hour, then audit; ARGS="--seed 2 --minutes 5"
