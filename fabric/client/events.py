@@ -41,7 +41,7 @@ class Events:
                     if item.ended is not None:
                         self.ended = item.ended
             except FabricError as error:
-                if not error.retryable:
+                if not error.worth_repeating:
                     raise
             if self.ended is None:
                 await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311

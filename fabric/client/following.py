@@ -34,7 +34,7 @@ async def follow(
                     return
         except FabricError as error:
             failures += 1
-            if not error.retryable or failures > MAX_FAILURES:
+            if not error.worth_repeating or failures > MAX_FAILURES:
                 raise
             pause = min(FIRST_PAUSE_S * 2.0**failures, LONGEST_PAUSE_S)
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311

@@ -22,6 +22,7 @@ import grpc
 import grpc.aio
 
 from fabric.core.errors import (
+    DrainingError,
     FabricError,
     GatewayUnavailableError,
     InternalError,
@@ -107,12 +108,14 @@ class Link:
     ) -> Any:
         """Call once, or again while the fabric is away and ``repeat`` allows it.
 
-        Raises: the error the server named, DeadlineError, GatewayUnavailableError.
+        Raises: the error the server named, DeadlineError, GatewayUnavailableError, and
+        DrainingError where the server said so before it was gone.
         """
         data = request.SerializeToString()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
         pause = FIRST_PAUSE_S
+        told: DrainingError | None = None
         for attempt in range(1, MAX_ATTEMPTS + 1):
             index = self._current
             try:
@@ -120,12 +123,17 @@ class Link:
                     data, timeout=deadline - loop.time(), metadata=headers
                 )
             except grpc.aio.AioRpcError as failure:
-                if not _is_away(failure):
-                    raise _error_of(failure) from None
+                error = _error_of(failure)
+                if isinstance(error, DrainingError):
+                    told = error
+                elif told is not None and isinstance(error, GatewayUnavailableError):
+                    error = told  # nobody answers any more because of what was said before
+                if not (_is_away(failure) and error.worth_repeating):
+                    raise error from None
                 self._move_from(index)
                 left = deadline - loop.time()
                 if not repeat or attempt == MAX_ATTEMPTS or left <= pause:
-                    raise _error_of(failure) from None
+                    raise error from None
                 await self._skip_silent(deadline - pause)
                 await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311
                 pause = min(2 * pause, LONGEST_PAUSE_S)

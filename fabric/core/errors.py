@@ -27,6 +27,11 @@ class FabricError(Exception):
         """The sentence for a person."""
         return str(self.args[0]) if self.args else ""
 
+    @property
+    def worth_repeating(self) -> bool:
+        """Tell whether the same call may fare better later or elsewhere."""
+        return self.retryable
+
     def with_metadata(self, **metadata: object) -> "FabricError":
         """Add facts to the error and return it."""
         for key, value in metadata.items():
@@ -291,11 +296,19 @@ class GatewayUnavailableError(FabricError):
 
 
 class DrainingError(FabricError):
-    """This gateway or node takes no new work; another one does."""
+    """This gateway or node takes no new work; another one does.
+
+    ``for_good`` in the metadata: the whole fabric goes down, there is no other one.
+    """
 
     reason = "DRAINING"
     exit_code = 7
     retryable = True
+
+    @property
+    def worth_repeating(self) -> bool:
+        """Tell whether there may be another one."""
+        return self.metadata.get("for_good") != "true"
 
 
 class StartupTimeoutError(FabricError):

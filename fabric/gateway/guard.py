@@ -79,6 +79,7 @@ class Guard:
         self._idle = asyncio.Event()
         self._idle.set()
         self.draining = False
+        self._for_good = False
 
     @property
     def active(self) -> int:
@@ -234,7 +235,7 @@ class Guard:
         self, method: Method, route: Route, context: Any, task: "asyncio.Task[Any]"
     ) -> Call:
         if self.draining and not route.while_draining:
-            raise DrainingError("this gateway is shutting down; call another one")
+            raise self._draining_error()
         headers = metadata.text_headers(context.invocation_metadata())
         request_id = headers.get(metadata.REQUEST_ID)
         if request_id:
@@ -323,6 +324,16 @@ class Guard:
 
     # -- drain ----------------------------------------------------------------------------
 
+    async def evict(self, farewell_s: float) -> None:
+        """Tell every call that the fabric goes down for good; do not wait for its end.
+
+        Calls that are about to answer have ``farewell_s`` for it.
+        """
+        self.draining = self._for_good = True
+        self._end(lambda kind: kind is Kind.WAIT)
+        await self._until_idle(farewell_s)
+        self._end(lambda kind: True)
+
     async def drain(self, drain_s: float, cleanup_s: float) -> int:
         """Take no new calls, end waits now and the rest after ``drain_s``; count what is left.
 
@@ -338,7 +349,12 @@ class Guard:
     def _end(self, which: Callable[[Kind], bool]) -> None:
         for call, kind in list(self._running.values()):
             if which(kind):
-                call.end(DrainingError("this gateway is shutting down; call another one"))
+                call.end(self._draining_error())
+
+    def _draining_error(self) -> DrainingError:
+        if self._for_good:
+            return DrainingError("the fabric goes down with its sessions", for_good="true")
+        return DrainingError("this gateway is shutting down; call another one")
 
     async def _until_idle(self, seconds: float) -> bool:
         try:

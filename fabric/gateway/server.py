@@ -3,7 +3,8 @@
 ``start`` listens, joins the registry, which hands out the keys, and only then takes calls;
 ``stop`` shuts the door in order: health says NOT_SERVING, new calls are refused as
 DRAINING, waits end at once, the rest finishes within ``drain_s``, and only what is still
-there then is ended.
+there then is ended. ``evict`` before it is for the end of the whole fabric, where nothing
+is worth waiting for: the sessions that the calls are about end too.
 """
 
 import logging
@@ -39,6 +40,7 @@ from fabric.gateway.transcript import CallRecord
 from fabric.wire.methods import METHODS, SERVICES
 
 CLEANUP_S = 10.0
+FAREWELL_S = 0.5
 FLUSH_S = 0.5
 MAX_PENDING_CALLS = 100_000
 _log = logging.getLogger(__name__)
@@ -190,6 +192,11 @@ class Gateway:
     def active_calls(self) -> int:
         """How many calls run."""
         return 0 if self._guard is None else self._guard.active
+
+    async def evict(self) -> None:
+        """End every call with DRAINING, since the fabric goes down for good; then ``stop``."""
+        if self._guard is not None:
+            await self._guard.evict(FAREWELL_S)
 
     async def stop(self, drain_s: float | None = None) -> None:
         """Drain for at most ``drain_s`` seconds (None: the setting) and end. May be repeated."""

@@ -8,7 +8,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from fabric.client import FabricClient
-from fabric.core.errors import DrainingError, GatewayUnavailableError, RegistryUnavailableError
+from fabric.core.errors import DrainingError, RegistryUnavailableError
 from fabric.core.settings import GatewaySettings, SettingsError
 from fabric.gateway.server import Gateway
 from tests.support.eventually import eventually
@@ -91,9 +91,51 @@ async def test_what_is_left_after_the_drain_is_ended_and_cleaned_up(gateway, fab
     await eventually(lambda: terminal.busy)
     await gateway.stop(drain_s=0.1)
     assert terminal.cleaned == 1
-    with pytest.raises((DrainingError, GatewayUnavailableError)):
+    with pytest.raises(DrainingError):
         await send
     assert calls.link.address == gateway.address
+    await client.stop()
+
+
+async def test_when_the_fabric_goes_down_for_good_everybody_is_told_at_once(gateway, fabric):
+    """Nobody waits for a send or tries again, neither where nobody is left to answer."""
+    client = FabricClient.connect(gateway.address, keep=True)
+    await client.start()
+    shell = await client.open()
+    terminal = fabric.sessions[shell.id].terminal
+    send = asyncio.create_task(shell.send("sleep 1000"))
+    stream = asyncio.create_task(_drain(shell.follow(0)))
+    await eventually(lambda: terminal.busy and gateway.active_calls == 2)
+    began = asyncio.get_running_loop().time()
+    await gateway.evict()
+    for call in (send, stream, shell.status()):
+        with pytest.raises(DrainingError) as caught:
+            await call
+        assert not caught.value.worth_repeating
+    await gateway.stop(drain_s=60)
+    assert asyncio.get_running_loop().time() - began < 3
+    assert terminal.cleaned == 1
+    await client.stop()
+
+
+async def _drain(stream):
+    async for _ in stream:
+        pass
+
+
+async def test_a_call_that_was_told_of_the_drain_says_so_when_nobody_answers_any_more(
+    gateway, fabric
+):
+    client = FabricClient.connect(gateway.address, keep=True)
+    await client.start()
+    shell = await client.open()
+    terminal = fabric.sessions[shell.id].terminal
+    send = asyncio.create_task(shell.send("sleep 1000"))
+    await eventually(lambda: terminal.busy)
+    await gateway.stop(drain_s=0.1)
+    with pytest.raises(DrainingError) as caught:
+        await send
+    assert caught.value.worth_repeating
     await client.stop()
 
 
