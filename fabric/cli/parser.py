@@ -10,12 +10,31 @@ from fabric.core.sources import known_keys
 
 _SIGNALS = {name.value.removeprefix("SIG"): name for name in SignalName}
 _MODES = [mode.value for mode in SandboxMode]
+_DASHES = "words of the text that begin with a dash go after two: fabric send SESSION -- ls -la"
 
 
 class _Parser(argparse.ArgumentParser):
     """Reports a wrong argument as an error of ours, so that --json and hints hold for it too."""
 
     intermixed = False
+    advice = ""  # what to try before the help
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse all of it; who is asked about a word too many is the command it was given to."""
+        known, rest = self.parse_known_args(args, namespace)
+        if rest:
+            command = self.commands.get(getattr(known, "command", ""), self)
+            command.error(f"unrecognized arguments: {' '.join(rest)}")
+        return known
+
+    @property
+    def commands(self) -> dict[str, "_Parser"]:
+        """The commands below this one, by name."""
+        found: dict[str, _Parser] = {}
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                found |= action.choices
+        return found
 
     def parse_known_args(  # type: ignore[override]
         self, args: Any = None, namespace: Any = None
@@ -32,7 +51,7 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing and leaving."""
         hint = f"{self.prog} --help"
-        raise InvalidRequestError(message, hint=hint)
+        raise InvalidRequestError(message, hint=f"{self.advice}; {hint}" if self.advice else hint)
 
 
 def build() -> argparse.ArgumentParser:
@@ -50,7 +69,11 @@ def build() -> argparse.ArgumentParser:
 
     def command(name: str, text: str) -> argparse.ArgumentParser:
         made = commands.add_parser(
-            name, help=text, description=text[0].upper() + text[1:] + ".", parents=[common]
+            name,
+            help=text,
+            description=text[0].upper() + text[1:] + ".",
+            parents=[common],
+            allow_abbrev=False,  # a short form taken today is another option's name tomorrow
         )
         made.intermixed = True
         return made
@@ -137,7 +160,11 @@ def _add_session_commands(command: Any) -> None:
 
     send = command("send", "type text, wait until the program wants input again, print its output")
     _session(send)
-    send.add_argument("text", nargs="+", help="the text; several words are joined; - reads stdin")
+    send.advice = _DASHES
+    send.add_argument(
+        "text", nargs="+",
+        help="the text; several words are joined; - reads stdin; words with a dash go after --",
+    )  # fmt: skip
     send.add_argument("--no-submit", action="store_true", help="do not press Enter after it")
     send.add_argument("--timeout", type=_seconds, metavar="S", help="give the verdict after this")
 

@@ -52,6 +52,24 @@ def test_text_after_two_dashes_is_text():
     assert parse("send", "s", "--", "-x", "--json").text == ["-x", "--json"]
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["ls -la", "git log --oneline", "-n ls", "grep -n x f", "tail --time 3", "ls -qa"],
+)
+def test_a_word_with_a_dash_in_a_text_is_refused_and_told_where_it_goes(words):
+    with pytest.raises(InvalidRequestError) as caught:
+        parse("send", "s", *words.split())
+    assert "fabric send SESSION -- " in caught.value.metadata["hint"]
+    assert parse("send", "s", "--", *words.split()).text == words.split()
+
+
+@pytest.mark.parametrize("argv", [("list", "--jso"), ("open", "--na", "x"), ("list", "extra")])
+def test_what_a_command_does_not_know_is_its_own_fault_and_never_a_short_form(argv):
+    with pytest.raises(InvalidRequestError, match="unrecognized arguments") as caught:
+        parse(*argv)
+    assert caught.value.metadata["hint"] == f"fabric {argv[0]} --help"
+
+
 def test_settings_on_the_command_line():
     arguments = parse("up", "--set", "log.level=DEBUG", "--set", "a.b=c=d", "--address", "h:1")
     assert flags_of(arguments) == {
