@@ -12,11 +12,11 @@ from pathlib import Path
 
 from fabric.cli.announce import Announcer, announcements, error_from
 from fabric.cli.clusters import Cluster
-from fabric.cli.context import Context, run_interruptible
+from fabric.cli.context import INTERRUPTED, Context, run_interruptible
 from fabric.cli.output import Output
 from fabric.cli.state import Record, StateDir, start_time_of
 from fabric.cli.supervisor import Supervisor
-from fabric.core.errors import FabricError, InternalError
+from fabric.core.errors import CancelledCallError, FabricError, InternalError
 from fabric.core.neighbours import refuse_the_ssh_library
 
 _POLL_S = 0.05
@@ -48,7 +48,8 @@ def up(context: Context) -> int:
             raise _already_up(state)
         settings = context.loaded.settings
         cluster = Cluster(settings, state, embedded=not settings.cluster.address)
-        asyncio.run(Supervisor(context, cluster, announcer).run())
+        if not asyncio.run(Supervisor(context, cluster, announcer).run()):
+            raise KeyboardInterrupt  # what was asked for, a fabric that runs, never came
     return 0
 
 
@@ -104,6 +105,8 @@ def _up_detached(context: Context, state: StateDir) -> int:
         raise
     if record is None:
         code = process.wait()
+        if code == INTERRUPTED:
+            raise CancelledCallError("it was told to stop before it was ready", hint="fabric up")
         raise InternalError(f"the supervisor ended while starting (code {code})", hint=str(log))
     context.output.note(f"gateway:  {record.gateway}")
     context.output.note("stop it:  fabric down")

@@ -23,18 +23,9 @@ class _Parser(argparse.ArgumentParser):
         """Parse all of it; who is asked about a word too many is the command it was given to."""
         known, rest = self.parse_known_args(args, namespace)
         if rest:
-            command = self.commands.get(getattr(known, "command", ""), self)
+            command: _Parser = getattr(known, "parser", self)
             command.error(f"unrecognized arguments: {' '.join(rest)}")
         return known
-
-    @property
-    def commands(self) -> dict[str, "_Parser"]:
-        """The commands below this one, by name."""
-        found: dict[str, _Parser] = {}
-        for action in self._actions:
-            if isinstance(action, argparse._SubParsersAction):
-                found |= action.choices
-        return found
 
     def parse_known_args(  # type: ignore[override]
         self, args: Any = None, namespace: Any = None
@@ -76,6 +67,7 @@ def build() -> argparse.ArgumentParser:
             allow_abbrev=False,  # a short form taken today is another option's name tomorrow
         )
         made.intermixed = True
+        made.set_defaults(parser=made)
         return made
 
     _add_fabric_commands(command)
@@ -319,8 +311,10 @@ def variables_of(rows: list[str]) -> tuple[tuple[str, str], ...]:
     pairs = []
     for row in rows:
         name, equals, value = row.partition("=")
-        if not equals or not name:
+        if not equals:
             raise InvalidRequestError(f"--env {name!r}: must read NAME=VALUE")
+        if not name:
+            raise InvalidRequestError("--env: there is no name before the =; it reads NAME=VALUE")
         pairs.append((name, value))
     return tuple(pairs)
 

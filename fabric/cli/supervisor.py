@@ -132,13 +132,18 @@ class Supervisor:
         self._started_at = time.time()
         self._principals = self._settings.gateway.token_file
 
-    async def run(self) -> None:
-        """Run until stopped. Raises: FabricError when it could not start or not stop."""
+    async def run(self) -> bool:
+        """Run until stopped; False when that was before it was ready.
+
+        Raises: FabricError when it could not start or not stop.
+        """
+        was_ready = False
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._interrupt)
         try:
             await self._start()
+            was_ready = True
             await self._watch()
         except Stopped:
             pass
@@ -147,6 +152,7 @@ class Supervisor:
             raise
         finally:
             await self._take_down()
+        return was_ready
 
     def _interrupt(self) -> None:
         if self._stop.is_set():

@@ -72,6 +72,12 @@ def _is_loopback(address: str) -> bool:
     return False
 
 
+def _pairs(env: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
+    if env is not None and not isinstance(env, Mapping):
+        raise InvalidRequestError("env must be a mapping of names to values")
+    return tuple((env or {}).items())
+
+
 class FabricClient:
     """An owner and what it holds, for as long as the ``async with`` block runs.
 
@@ -301,7 +307,7 @@ class FabricClient:
             type=type,
             name=name,
             cwd=cwd,
-            env=tuple((env or {}).items()),
+            env=_pairs(env),
             os=os,
             host=None if host is None else HostName(host),
             rows=rows,
@@ -331,7 +337,12 @@ class FabricClient:
         return await self.calls.list_tasks()
 
     def task(self, record: TaskRecord) -> Task:
-        """Return a task from its record, to be read from the beginning."""
+        """Return a task from its record, to be read from the beginning.
+
+        Raises: InvalidRequestError when it is none.
+        """
+        if not isinstance(record, TaskRecord):
+            raise InvalidRequestError("a task is made from its record, as tasks() lists them")
         return Task(self, record)
 
     def events(self, cursor: int | None = None) -> Events:

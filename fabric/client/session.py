@@ -48,9 +48,11 @@ class Context(Protocol):
 
 
 def as_bytes(text: str | bytes) -> bytes:
-    """Return what to write. Raises: InvalidRequestError when UTF-8 cannot carry the text."""
+    """Return what to write. Raises: InvalidRequestError when it is no text or not UTF-8's."""
     if isinstance(text, bytes):
         return text
+    if not isinstance(text, str):
+        raise InvalidRequestError(f"text must be str or bytes, not {type(text).__name__}")
     try:
         return text.encode()
     except UnicodeEncodeError as error:

@@ -9,6 +9,7 @@ from typing import Any
 from fabric.api.v1 import tool_service_pb2 as pb
 from fabric.client.calls import Calls
 from fabric.core.ids import RequestId
+from fabric.wire import fields
 from fabric.wire.methods import METHODS
 
 _LIST = METHODS["ToolService.ListTools"]
@@ -98,6 +99,7 @@ async def stream_tool(
         raise
 
 
+@fields.built
 def _request(name: str, arguments: Mapping[str, Any], request_id: RequestId) -> pb.CallToolRequest:
     return pb.CallToolRequest(
         request_id=request_id, name=name, arguments_json=json.dumps(dict(arguments))

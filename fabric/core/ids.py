@@ -57,7 +57,7 @@ def new_request_id() -> RequestId:
 
 
 def _parse(text: str, prefix: str, noun: str) -> str:
-    if not text:
+    if not text or not isinstance(text, str):
         raise InvalidRequestError(f"{noun} must be a non-empty string", field=noun)
     if not re.fullmatch(f"{prefix}_{_BODY}", text):
         raise InvalidRequestError(

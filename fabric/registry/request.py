@@ -22,6 +22,8 @@ MAX_PATH_CHARS = 4096
 MAX_SIDE = 4096
 MAX_ENV_BYTES = 131_072
 MAX_COMMAND_BYTES = 65_536
+# What terminfo may file an entry under; a slash would name another folder.
+_TERM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -58,6 +60,16 @@ def check(request: OpenRequest, programs: Mapping[str, tuple[str, ...]]) -> None
     ):
         _require(text is None or (bool(text) and "\0" not in text), field, "must be non-empty text")
         _require(text is None or len(text.encode()) <= limit, field, f"must fit {limit} bytes")
+    _require(
+        request.term is None or bool(_TERM.fullmatch(request.term)),
+        "term",
+        "must be the name of a terminal, of letters, digits and . _ + -",
+    )
+    _require(
+        request.cwd is None or request.cwd.partition("/")[0] != "~",
+        "cwd",
+        "~ stands for nothing here; write the path, or leave it out for the usual folder",
+    )
     for field, side in (("rows", request.rows), ("cols", request.cols)):
         _require(side is None or 1 <= side <= MAX_SIDE, field, f"must be 1 to {MAX_SIDE}")
     wait = request.timeout_s

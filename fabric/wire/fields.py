@@ -4,11 +4,12 @@ import functools
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from fabric.core.errors import InvalidRequestError
-from fabric.wire.scalars import seconds_of
+from fabric.wire.scalars import MAX_SECONDS, NANOS, seconds_of
 
 MAX_ROWS_COLS = 1000
 MAX_OFFSET = 2**53  # what every language's numbers hold exactly
@@ -64,6 +65,18 @@ def optional_text(message: Any, field: str) -> str | None:
     return plain_text(text, field)
 
 
+def checked_seconds(message: Duration, field: str) -> float:
+    """Return the seconds of a Duration. Raises: InvalidRequestError when it is none."""
+    whole, nanos = message.seconds, message.nanos
+    if abs(nanos) >= NANOS or abs(whole) > MAX_SECONDS or whole * nanos < 0:
+        raise InvalidRequestError(
+            f"{field} is no valid duration: nanos must be below {NANOS} and have the sign of"
+            f" seconds, seconds at most {MAX_SECONDS}",
+            field=field,
+        )
+    return seconds_of(message)
+
+
 def positive_seconds(message: Any, field: str) -> float | None:
     """Return the seconds of a field that must be above 0, None when absent.
 
@@ -71,7 +84,7 @@ def positive_seconds(message: Any, field: str) -> float | None:
     """
     if not message.HasField(field):
         return None
-    seconds = seconds_of(getattr(message, field))
+    seconds = checked_seconds(getattr(message, field), field)
     if not seconds > 0:
         raise InvalidRequestError(f"{field} must be greater than 0 seconds", field=field)
     return seconds
@@ -110,7 +123,7 @@ def wait_seconds(message: Any) -> float | None:
     """Return the seconds of a wait field, None when absent. Raises: InvalidRequestError."""
     if not message.HasField("wait"):
         return None
-    seconds = seconds_of(message.wait)
+    seconds = checked_seconds(message.wait, "wait")
     if seconds < 0:
         raise InvalidRequestError("wait must not be negative", field="wait")
     return seconds

@@ -27,7 +27,7 @@ from fabric.core.model import (
 )
 
 E = TypeVar("E", bound=Enum)
-_NANOS = 1_000_000_000
+NANOS = 1_000_000_000
 MAX_SECONDS = 315_576_000_000  # the bound of google.protobuf.Duration, 10,000 years
 
 
@@ -95,15 +95,15 @@ def duration(seconds: float | None) -> Duration | None:
     if not math.isfinite(seconds) or abs(seconds) > MAX_SECONDS:
         raise InvalidRequestError(f"a time of {seconds!r} seconds is not a finite duration")
     whole = int(seconds)
-    nanos = round((seconds - whole) * _NANOS)
-    if abs(nanos) == _NANOS:
+    nanos = round((seconds - whole) * NANOS)
+    if abs(nanos) == NANOS:
         whole, nanos = whole + (1 if nanos > 0 else -1), 0
     return Duration(seconds=whole, nanos=nanos)
 
 
 def seconds_of(message: Duration) -> float:
     """Turn a Duration into seconds."""
-    return message.seconds + message.nanos / _NANOS
+    return message.seconds + message.nanos / NANOS
 
 
 def timestamp(wall: float | None) -> Timestamp | None:
@@ -111,12 +111,12 @@ def timestamp(wall: float | None) -> Timestamp | None:
     if wall is None:
         return None
     whole = math.floor(wall)
-    return Timestamp(seconds=whole, nanos=min(_NANOS - 1, round((wall - whole) * _NANOS)))
+    return Timestamp(seconds=whole, nanos=min(NANOS - 1, round((wall - whole) * NANOS)))
 
 
 def wall_of(message: Timestamp) -> float:
     """Turn a Timestamp into seconds since 1970."""
-    return message.seconds + message.nanos / _NANOS
+    return message.seconds + message.nanos / NANOS
 
 
 def clean(value: str) -> str:

@@ -43,8 +43,10 @@ def test_up_and_down_leave_no_process_even_with_sessions_open(fabric):
     assert fabric("down", check=True).out.startswith("no fabric")
 
 
-@pytest.mark.parametrize("line", ["sleep 974", "trap '' INT TERM; while :; do sleep 0.05; done"])
+@pytest.mark.parametrize("line", ["", "trap '' INT TERM; "])
 def test_a_send_that_is_open_while_the_fabric_goes_down_is_told_so_at_once(fabric, line):
+    """Also with a program that no interrupt ends. It says something, or silence ends the send."""
+    line += "while :; do echo still here; sleep 0.3; done"
     fabric("up", "-d", check=True)
     session = fabric("open", "-q", *FULL, check=True).out.strip()
     with fabric.start("send", "--json", session, line, "--timeout", "300") as send:
@@ -114,10 +116,21 @@ def test_ctrl_c_while_starting_leaves_nothing(fabric):
     while not any("starting a one-machine cluster" in line for line in lines):
         lines.append(process.stderr.readline())
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=90)
-    assert (process.returncode, out) == (0, "")
+    out, err = process.communicate(timeout=90)
+    assert (process.returncode, out) == (130, "")
+    assert "interrupted" in err
     eventually_sync(lambda: not fabric_processes(), within=10)
     assert fabric("status").code == 7
+
+
+def test_a_detached_start_that_is_taken_down_says_so(fabric):
+    with fabric.start("up", "-d", "--json") as up:
+        while "starting a one-machine cluster" not in up.stderr.readline():
+            pass
+        assert fabric("down").code == 0
+        out, err = up.communicate(timeout=90)
+    assert (up.returncode, out) == (8, "")
+    assert json.loads(err.splitlines()[-1])["error"]["reason"] == "CALL_CANCELLED"
 
 
 def test_settings_that_are_wrong_are_all_told_before_anything_starts(fabric):

@@ -81,9 +81,10 @@ def test_settings_on_the_command_line():
 
 def test_variables_of_a_session():
     assert variables_of(["A=1", "B=", "C=x=y"]) == (("A", "1"), ("B", ""), ("C", "x=y"))
-    for wrong in ("A", "=1"):
-        with pytest.raises(InvalidRequestError, match="NAME=VALUE"):
+    for wrong, fault in (("A", "'A': must read"), ("=1", "no name before the =")):
+        with pytest.raises(InvalidRequestError, match="NAME=VALUE") as caught:
             variables_of([wrong])
+        assert fault in caught.value.message
 
 
 def test_a_variable_without_a_name_never_shows_its_value():

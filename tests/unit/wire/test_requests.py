@@ -85,6 +85,19 @@ WRONG = [
         pb.OpenRequest(request_id=REQ, type="shell", timeout=Duration(seconds=-1)),
         "timeout must be greater",
     ),
+    *(
+        (
+            requests.send_of,
+            pb.SendRequest(request_id=REQ, session_id=SES, timeout=Duration(**wrong)),
+            "timeout is no valid duration",
+        )
+        for wrong in (
+            {"nanos": 2_000_000_000},
+            {"seconds": 1, "nanos": -1},
+            {"seconds": -1, "nanos": 1},
+            {"seconds": 315_576_000_001},
+        )
+    ),
     (requests.send_of, pb.SendRequest(request_id=REQ), "session_id must be a non-empty"),
     (requests.send_of, pb.SendRequest(request_id=REQ, session_id="pty-1"), "wrong form"),
     (requests.send_of, pb.SendRequest(session_id=SES), "request_id"),
@@ -119,6 +132,11 @@ WRONG = [
         requests.bytes_of,
         pty_service_pb2.ReadBytesRequest(session_id=SES, wait=Duration(seconds=-1)),
         "wait must not",
+    ),
+    (
+        requests.bytes_of,
+        pty_service_pb2.ReadBytesRequest(session_id=SES, wait=Duration(nanos=2_000_000_000)),
+        "wait is no valid duration",
     ),
     (
         requests.tail_of,
