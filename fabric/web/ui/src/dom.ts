@@ -24,7 +24,7 @@ export function paintStatus(line: HTMLElement, parts: readonly string[], tone: s
       const span = document.createElement("span");
       span.textContent = part;
       span.className = at === 0 ? "badge" : "part";
-      return at === 0 ? [span] : [document.createTextNode(" · "), span];
+      return at === 0 ? [span] : [document.createTextNode(at === 1 ? "  " : " · "), span];
     }),
   );
 }

@@ -13,6 +13,7 @@ export const PATH = "/v1/socket";
 
 /** How a connection ends, by the code of its close. */
 export const Close = {
+  GOING_AWAY: 1001,
   INVALID_UTF8: 1007,
   VIOLATION: 1008,
   TOO_BIG: 1009,
@@ -21,6 +22,7 @@ export const Close = {
   RESET: 4001,
   DISPOSED: 4002,
   REFUSED: 4003,
+  REPLACED: 4004,
 } as const;
 
 export type Role = "controller" | "readonly";
@@ -33,6 +35,8 @@ export interface Limits {
   readonly grace_s: number;
   readonly rows: number;
   readonly cols: number;
+  /** How much output may be on its way to this page, unacknowledged. */
+  readonly window_bytes: number;
 }
 
 export interface SessionLabel {
@@ -45,7 +49,8 @@ export interface SessionRow extends SessionLabel {
   readonly id: string;
   readonly state: string;
   readonly age_s: number;
-  readonly last_activity_s: number;
+  /** Null while nothing has happened in it. */
+  readonly last_activity_s: number | null;
 }
 
 export interface Attached {
@@ -124,8 +129,9 @@ export interface Sessions {
   readonly sessions: readonly SessionRow[];
 }
 
+/** A ticket with which to watch one session of the list. */
 export interface Ticket {
-  readonly type: "ticket";
+  readonly type: "watch";
   readonly generation: number;
   readonly session: string;
   readonly ticket: string;
@@ -156,7 +162,8 @@ export type ClientFrame =
   | { readonly type: "terminal.reset"; readonly confirmed: true }
   | { readonly type: "heartbeat" }
   | { readonly type: "snapshot" }
-  | { readonly type: "view"; readonly session: string };
+  | { readonly type: "ack"; readonly sequence: number }
+  | { readonly type: "watch"; readonly session: string };
 
 /** A frame of the server that is not what was agreed. */
 export class FrameError extends Error {}
@@ -235,7 +242,7 @@ export function decode(text: unknown): ServerFrame {
       return { type, generation };
     case "sessions":
       return { type, generation, sessions: rows(fields) };
-    case "ticket":
+    case "watch":
       return {
         type,
         generation,
@@ -267,10 +274,11 @@ function attached(fields: Fields, generation: number): Attached {
     settings: {
       scrollback_lines: optionalCount(settings, "scrollback_lines") ?? 10_000,
       max_input_bytes: optionalCount(settings, "max_input_bytes") ?? 65_536,
-      heartbeat_s: optionalNumber(settings, "heartbeat_s") ?? 10,
+      heartbeat_s: optionalNumber(settings, "heartbeat_s") ?? 15,
       grace_s: optionalNumber(settings, "grace_s") ?? 15,
       rows: optionalCount(settings, "rows") ?? 40,
       cols: optionalCount(settings, "cols") ?? 160,
+      window_bytes: optionalCount(settings, "window_bytes") ?? 262_144,
     },
   };
 }
@@ -285,7 +293,7 @@ function rows(fields: Fields): SessionRow[] {
       id: string(row, "id"),
       state: string(row, "state"),
       age_s: optionalNumber(row, "age_s") ?? 0,
-      last_activity_s: optionalNumber(row, "last_activity_s") ?? 0,
+      last_activity_s: optionalNumber(row, "last_activity_s"),
     };
   });
 }

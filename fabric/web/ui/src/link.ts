@@ -40,8 +40,18 @@ export class Link {
     this.#page = page;
   }
 
-  /** Carry out instructions in order. */
+  /** Carry out instructions in order, and show how the view stands then. */
   run(instructions: readonly Instruction[]): void {
+    this.#carryOut(instructions);
+    this.#page.refresh();
+  }
+
+  /** Note that output up to `sequence` is on the screen; changes nothing that is shown. */
+  painted(sequence: number, generation: number): void {
+    this.#carryOut(this.view.painted(sequence, generation));
+  }
+
+  #carryOut(instructions: readonly Instruction[]): void {
     for (const instruction of instructions) {
       switch (instruction.kind) {
         case "connect":
@@ -61,7 +71,6 @@ export class Link {
           this.#page.carryOut(instruction);
       }
     }
-    this.#page.refresh();
   }
 
   /** End everything; nothing more is shown. */

@@ -97,7 +97,7 @@ function fill(row: HTMLTableRowElement, session: SessionRow): void {
     session.node,
     session.state,
     span(session.age_s),
-    `${span(session.last_activity_s)} ago`,
+    session.last_activity_s === null ? "—" : `${span(session.last_activity_s)} ago`,
   ];
   texts.forEach((text, at) => {
     const cell = row.cells[at];

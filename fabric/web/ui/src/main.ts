@@ -82,7 +82,11 @@ function smallDevice(): boolean {
   return /Android|iPhone|iPad|iPod|Mobile/i.test(navigator.userAgent);
 }
 
+let remembered = "";
+
 function remember(resume: string): void {
+  if (resume === remembered) return;
+  remembered = resume;
   try {
     if (resume === "") sessionStorage.removeItem(RESUME_KEY);
     else sessionStorage.setItem(RESUME_KEY, resume);

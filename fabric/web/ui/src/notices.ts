@@ -17,6 +17,7 @@ export type NoticeId =
   | "reset"
   | "ended"
   | "refused"
+  | "replaced"
   | "server";
 
 export type Tone = "info" | "warning";
@@ -46,6 +47,7 @@ const TEXTS: Record<Exclude<NoticeId, "server">, readonly [Tone, string]> = {
   slow: ["info", "This view could not keep up and was connected anew."],
   reset: ["info", "The terminal was reset: this is a new shell."],
   ended: ["warning", "This link is used up. Ask for a new one with “fabric view”."],
+  replaced: ["warning", "This view goes on in another tab or window."],
   refused: ["warning", "This link is not valid any more. Ask for a new one with “fabric view”."],
 };
 

@@ -3,7 +3,8 @@
  *
  * A short drop heals by itself. Codes that say the page or its input was at fault, and the
  * end of the terminal, do not: they would only happen again, so a person has to press
- * Reconnect. Without a proof to come back with there is nothing to try.
+ * Reconnect. Without a proof to come back with, or when another page has come back with it,
+ * there is nothing to try.
  */
 
 import { Close } from "./frames.ts";
@@ -25,7 +26,7 @@ const BY_HAND: ReadonlySet<number> = new Set([
 
 /** Decide after a close: `failures` counts attempts in a row that led to no attachment. */
 export function afterClose(code: number, failures: number, canResume: boolean): AfterClose {
-  if (code === Close.REFUSED) return { kind: "over" };
+  if (code === Close.REFUSED || code === Close.REPLACED) return { kind: "over" };
   if (!canResume) return { kind: "over" };
   if (BY_HAND.has(code)) return { kind: "wait" };
   const delay_ms = DELAYS_MS[failures];

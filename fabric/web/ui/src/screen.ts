@@ -7,8 +7,6 @@ import { Terminal } from "@xterm/xterm";
 import { onPersonalInput, silence } from "./quiet.ts";
 
 export const FONT = { smallest: 8, usual: 14, largest: 28 } as const;
-/** Bytes that may wait to be painted before they are dropped and a new screen is asked for. */
-export const MAX_BACKLOG_BYTES = 1_048_576;
 const RESET = new Uint8Array([0x1b, 0x63]);
 const FAMILY =
   'ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, "DejaVu Sans Mono", ' +
@@ -64,8 +62,6 @@ const LIGHT: ITheme = {
 export interface ScreenEvents {
   readonly typed: (text: string) => void;
   readonly leave: () => void;
-  readonly overrun: () => void;
-  readonly drained: () => void;
 }
 
 export class Screen {
@@ -77,8 +73,6 @@ export class Screen {
   readonly #restyle = () => {
     this.#terminal.options.theme = this.#scheme.matches ? DARK : LIGHT;
   };
-  #backlog = 0;
-  #overrun = false;
   #readonly = true;
   #revealing = false;
 
@@ -122,31 +116,16 @@ export class Screen {
     this.#terminal.textarea?.setAttribute("aria-label", "Terminal input");
   }
 
-  /** Paint a snapshot over everything. */
-  paint(data: Uint8Array): void {
-    this.#overrun = false;
+  /** Paint a snapshot over everything; `painted` is called once it is on the screen. */
+  paint(data: Uint8Array, painted: () => void): void {
     // In the stream, so that it takes effect after whatever is still waiting to be painted.
-    this.#put(RESET);
-    this.#put(data);
+    this.#terminal.write(RESET);
+    this.#terminal.write(data, painted);
   }
 
-  /** Paint what follows; drops it, and says so, when too much waits already. */
-  write(data: Uint8Array): void {
-    if (this.#overrun) return;
-    if (this.#backlog + data.length > MAX_BACKLOG_BYTES) {
-      this.#overrun = true;
-      this.#events.overrun();
-      return;
-    }
-    this.#put(data);
-  }
-
-  #put(data: Uint8Array): void {
-    this.#backlog += data.length;
-    this.#terminal.write(data, () => {
-      this.#backlog -= data.length;
-      if (this.#overrun && this.#backlog === 0) this.#events.drained();
-    });
+  /** Paint what follows; `painted` is called once it is on the screen. */
+  write(data: Uint8Array, painted: () => void): void {
+    this.#terminal.write(data, painted);
   }
 
   /** Say whether typing is of use here. */

@@ -43,7 +43,7 @@ export class Sequence {
     return { kind: "paint", data: fresh };
   }
 
-  /** Give up what is being followed; the next snapshot begins anew. */
+  /** Another connection: only its snapshot counts. */
   skip(): void {
     this.#asked = true;
   }

@@ -10,18 +10,17 @@
 /** Prepare `document`; call it once, before a terminal is made. */
 export function keepToPolicy(): void {
   const create = document.createElement.bind(document);
-  document.createElement = ((name: string, options?: ElementCreationOptions) => {
-    const element = create(name, options);
-    return element instanceof HTMLStyleElement ? sheetInstead(element) : element;
-  }) as typeof document.createElement;
+  document.createElement = ((name: string, options?: ElementCreationOptions) =>
+    name === "style" ? sheetBehind(create("template")) : create(name, options)
+  ) as typeof document.createElement;
   HTMLSpanElement.prototype.setAttribute = function (name: string, value: string): void {
     if (name === "style") this.style.cssText = value;
     else Element.prototype.setAttribute.call(this, name, value);
   };
 }
 
-/** Make the text of a style element go to a constructed sheet. */
-function sheetInstead(element: HTMLStyleElement): HTMLStyleElement {
+/** Make the text of an element, which shows nothing itself, the rules of a constructed sheet. */
+function sheetBehind(element: HTMLElement): HTMLElement {
   const sheet = new CSSStyleSheet();
   let text = "";
   document.adoptedStyleSheets.push(sheet);
@@ -34,7 +33,7 @@ function sheetInstead(element: HTMLStyleElement): HTMLStyleElement {
   });
   element.remove = () => {
     document.adoptedStyleSheets = document.adoptedStyleSheets.filter((item) => item !== sheet);
-    HTMLStyleElement.prototype.remove.call(element);
+    Element.prototype.remove.call(element);
   };
   return element;
 }

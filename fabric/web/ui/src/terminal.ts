@@ -51,11 +51,13 @@ export class TerminalPage implements Page {
       case "ready":
         this.#ready();
         break;
-      case "paint":
-        this.#screen?.paint(instruction.snapshot.data);
+      case "paint": {
+        const { data, sequence } = instruction.snapshot;
+        this.#screen?.paint(data, this.#painted(sequence));
         break;
+      }
       case "write":
-        this.#screen?.write(instruction.data);
+        this.#screen?.write(instruction.data, this.#painted(instruction.sequence));
         break;
       case "notice":
         this.#notices.add(instruction.notice);
@@ -76,6 +78,11 @@ export class TerminalPage implements Page {
     }
   }
 
+  #painted(sequence: number): () => void {
+    const { generation } = this.#view;
+    return () => this.#link.painted(sequence, generation);
+  }
+
   #ready(): void {
     const { settings, role } = this.#view;
     if (this.#screen === null) {
@@ -90,8 +97,6 @@ export class TerminalPage implements Page {
         {
           typed: (text) => this.#link.run(this.#view.typed(text)),
           leave: () => this.#leave(),
-          overrun: () => this.#link.run(this.#view.overrun()),
-          drained: () => this.#link.run(this.#view.drained()),
         },
       );
       this.#screen.spoken = byId<HTMLInputElement>("spoken").checked;

@@ -42,7 +42,7 @@ export type Instruction =
   | { readonly kind: "disconnect" }
   | { readonly kind: "send"; readonly frame: ClientFrame; readonly generation: number }
   | { readonly kind: "paint"; readonly snapshot: Snapshot }
-  | { readonly kind: "write"; readonly data: Uint8Array }
+  | { readonly kind: "write"; readonly data: Uint8Array; readonly sequence: number }
   | { readonly kind: "notice"; readonly notice: Notice }
   | { readonly kind: "withdraw"; readonly id: NoticeId }
   | { readonly kind: "ready"; readonly attached: Attached }
@@ -57,11 +57,14 @@ const NOBODY: SessionLabel = { name: "", program: "", node: "" };
 const DEFAULTS: Limits = {
   scrollback_lines: 10_000,
   max_input_bytes: 65_536,
-  heartbeat_s: 10,
+  heartbeat_s: 15,
   grace_s: 15,
   rows: 40,
   cols: 160,
+  window_bytes: 262_144,
 };
+/** The part of the window after which the page says how far it has shown. */
+const ACK_PART = 8;
 
 export class View {
   readonly #out: Instruction[] = [];
@@ -79,10 +82,10 @@ export class View {
   #ahead = 0;
   #failures = 0;
   #attachedOnce = false;
-  #fresh = false;
   #saidTruncated = false;
   #heardAt = 0;
   #beatAt = 0;
+  #acknowledged = 0;
 
   get connection(): Connection {
     return this.#connection;
@@ -211,7 +214,7 @@ export class View {
       this.#status = null;
       this.#say(notice("disposed"));
       this.#out.push({ kind: "dispose" });
-      this.#connection = "over";
+      this.#connection = "stopped";
       return this.#take();
     }
     if (wasAttached) this.#failures = 0;
@@ -230,7 +233,8 @@ export class View {
     } else {
       this.#giveUpLease();
       this.#connection = "over";
-      this.#say(notice(this.#attachedOnce ? "ended" : "refused"));
+      if (code === Close.REPLACED) this.#say(notice("replaced"));
+      else this.#say(notice(this.#attachedOnce ? "ended" : "refused"));
     }
     return this.#take();
   }
@@ -289,25 +293,20 @@ export class View {
     }
     this.#failures = 0;
     this.#withdraw("protocol");
+    this.#withdraw("disposed");
     this.#connect({ resume: this.#resume });
     return this.#take();
   }
 
   /** The person wants to watch a session of the list. */
   watch(session: string): Instruction[] {
-    if (this.#attached) this.#send({ type: "view", session });
+    if (this.#attached) this.#send({ type: "watch", session });
     return this.#take();
   }
 
-  /** What could not be painted in time was dropped: the screen has to be made anew. */
-  overrun(): Instruction[] {
-    this.#sequence.skip();
-    return this.#take();
-  }
-
-  /** There is room again after an overrun. */
-  drained(): Instruction[] {
-    if (this.#attached) this.#send({ type: "snapshot" });
+  /** Everything of this generation up to `sequence` has been painted. */
+  painted(sequence: number, generation: number): Instruction[] {
+    if (this.#attached && generation === this.#generation) this.#acknowledge(sequence);
     return this.#take();
   }
 
@@ -341,9 +340,9 @@ export class View {
     if (frame.resume !== "") this.#resume = frame.resume;
     this.#status = null;
     this.#ahead = 0;
-    this.#fresh = true;
     this.#saidTruncated = false;
     this.#sequence.skip();
+    this.#acknowledged = 0;
     this.#withdraw("lost");
     this.#withdraw("offline");
     if (newShell) {
@@ -370,8 +369,16 @@ export class View {
         break;
       case "output": {
         const verdict = this.#sequence.output(frame.sequence, frame.data);
-        if (verdict.kind === "paint") this.#out.push({ kind: "write", data: verdict.data });
-        else if (verdict.kind === "ask") this.#send({ type: "snapshot" });
+        if (verdict.kind === "paint") this.#out.push({
+            kind: "write",
+            data: verdict.data,
+            sequence: frame.sequence,
+          });
+        else {
+          if (verdict.kind === "ask") this.#send({ type: "snapshot" });
+          // What is not painted takes no room in the window either.
+          this.#acknowledge(frame.sequence);
+        }
         break;
       }
       case "status":
@@ -397,7 +404,7 @@ export class View {
       case "sessions":
         this.#out.push({ kind: "sessions", rows: frame.sessions });
         break;
-      case "ticket":
+      case "watch":
         this.#out.push({ kind: "open-view", session: frame.session, ticket: frame.ticket });
         break;
       case "heartbeat":
@@ -405,13 +412,21 @@ export class View {
     }
   }
 
+  #acknowledge(sequence: number): void {
+    const fresh = sequence - this.#acknowledged;
+    // Rarely: a key's echo is not worth a frame of its own, and less than the window waits.
+    if (fresh > 0 && fresh >= this.#settings.window_bytes / ACK_PART) {
+      this.#acknowledged = sequence;
+      this.#send({ type: "ack", sequence });
+    }
+  }
+
   #standing(status: Status): void {
     this.#status = status;
     this.#ahead = status.ahead;
-    // After a return a lease that still lives is granted again before the first status.
-    if (this.#fresh && this.#lease.state === "lost") this.#giveUpLease();
-    this.#fresh = false;
-    if (this.#lease.state === "closing" && status.holder !== "human") this.#giveUpLease();
+    // A lease that outlived its connection is granted anew while a person still holds it.
+    const over = this.#lease.state === "lost" || this.#lease.state === "closing";
+    if (over && status.holder !== "human") this.#giveUpLease();
     if (status.takeover === null) this.#withdraw("busy");
   }
 

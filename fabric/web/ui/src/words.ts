@@ -63,12 +63,8 @@ function standing(view: View): string {
     return QUEUES[status.queue] ?? status.queue;
   }
   if (status.holder !== "") return HOLDERS[status.holder] ?? status.holder;
-  if (view.kind === "session") return status.process === "exited" ? "Ended" : capital(status.queue);
+  if (view.kind === "session") return status.process === "exited" ? "Ended" : "Running";
   return QUEUES[status.queue] ?? status.queue;
-}
-
-function capital(word: string): string {
-  return word.charAt(0).toUpperCase() + word.slice(1);
 }
 
 /** Return a length of time as a person says it: `12 s`, `4 min`, `3 h 05 min`, `2 d 4 h`. */

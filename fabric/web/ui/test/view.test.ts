@@ -13,6 +13,7 @@ const SETTINGS = {
   grace_s: 15,
   rows: 40,
   cols: 160,
+  window_bytes: 1024,
 };
 
 /** A view with what it was told to do, as short words. */
@@ -278,7 +279,8 @@ test("disposal clears the screen and what was not sent", () => {
   played.view.typed("c");
   assert.deepEqual(words(played.view.closed(4002)), ["notice disposed", "dispose"]);
   assert.equal(played.view.lease.hasUnsent, false);
-  assert.equal(played.view.connection, "over");
+  assert.deepEqual(words(played.view.due()), []);
+  assert.deepEqual(words(played.view.reconnect()), ['connect {"resume":"proof-1"}']);
 });
 
 test("a reset brings the next shell, and nothing of the old one", () => {
@@ -310,11 +312,25 @@ test("a hole asks for a snapshot", () => {
   assert.deepEqual(played.output(13, "!"), ["write !"]);
 });
 
-test("what could not be painted in time is asked for as a whole", () => {
+test("what was painted is acknowledged, an eighth of the window at a time", () => {
   const played = idle();
-  played.view.overrun();
-  assert.deepEqual(played.output(3, "abc"), []);
-  assert.deepEqual(words(played.view.drained()), ["send snapshot"]);
+  assert.deepEqual(words(played.view.painted(100, 1)), []);
+  assert.deepEqual(words(played.view.painted(128, 1)), ["send ack 128"]);
+  assert.deepEqual(words(played.view.painted(200, 1)), []);
+  assert.deepEqual(words(played.view.painted(5000, 2)), []);
+  assert.deepEqual(words(played.view.painted(5000, 1)), ["send ack 5000"]);
+});
+
+test("what is dropped takes no room in the window", () => {
+  const played = idle();
+  assert.deepEqual(played.output(500, "xyz"), ["send snapshot", "send ack 500"]);
+  assert.deepEqual(played.output(900, "xyz"), ["send ack 900"]);
+});
+
+test("a view that goes on elsewhere does not fight for its place", () => {
+  const played = idle();
+  assert.deepEqual(words(played.view.closed(4004)), ["notice replaced"]);
+  assert.equal(played.view.canReconnect, false);
 });
 
 test("a frame that is none ends the connection until Reconnect", () => {
