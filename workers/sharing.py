@@ -188,6 +188,7 @@ class Sharing:
             turns.takeover,
             turns.lease if turns.lease_open else None,
             not self.session.status.is_running,
+            turns.lease,
         )
 
     # -- the person -----------------------------------------------------------------------

@@ -17,7 +17,7 @@ from fabric.client.events import Events
 from fabric.client.link import Link, Tls
 from fabric.client.ptys import PtyFacade
 from fabric.client.session import Session, Task
-from fabric.client.shared import SharedTerminal
+from fabric.client.shared import SharedTerminal, view_ticket
 from fabric.client.tooling import ToolAnswer, ToolInfo
 from fabric.core.errors import (
     FabricError,
@@ -43,6 +43,7 @@ from fabric.core.model import (
     SessionInfo,
     TaskRecord,
 )
+from fabric.core.shared import ViewTicket
 from fabric.wire.metadata import caller_headers
 from fabric.wire.methods import API_MAJOR
 from fabric.wire.records import AcquireRequest
@@ -348,6 +349,23 @@ class FabricClient:
     def events(self, cursor: int | None = None) -> Events:
         """Follow the owner's events after number ``cursor`` (None: after the acknowledged)."""
         return Events(lambda: self.calls, cursor)
+
+    async def view_ticket(
+        self,
+        session_id: SessionId | str | None = None,
+        *,
+        overview: bool = False,
+        readonly: bool = False,
+    ) -> ViewTicket:
+        """Make a link for a browser: to the shared terminal, a session, or the list of them.
+
+        Its ticket counts once, within seconds, at the gateway that this client talks to.
+        Only a view of the shared terminal without ``readonly`` may act.
+
+        Raises: SessionNotFoundError, UnsupportedError (no web server), LimitReachedError.
+        """
+        known = None if session_id is None else parse_session_id(str(session_id))
+        return await view_ticket(self.calls, known, overview=overview, readonly=readonly)
 
     async def nodes(self) -> tuple[NodeState, ...]:
         """List the nodes of the fabric."""

@@ -7,7 +7,14 @@ from fabric.client.calls import Calls
 from fabric.core.errors import InvalidRequestError
 from fabric.core.ids import RequestId, SessionId, new_request_id
 from fabric.core.model import SignalName
-from fabric.core.shared import PersonRequest, SharedPage, SharedResult, SharedSend, ViewEvent
+from fabric.core.shared import (
+    PersonRequest,
+    SharedPage,
+    SharedResult,
+    SharedSend,
+    ViewEvent,
+    ViewTicket,
+)
 from fabric.wire import shared as wire
 from fabric.wire.methods import METHODS
 
@@ -18,6 +25,7 @@ _SIGNAL = METHODS["SharedTerminalService.Signal"]
 _VIEW = METHODS["SharedTerminalService.View"]
 _ACT = METHODS["SharedTerminalService.Act"]
 _RESET = METHODS["SharedTerminalService.Reset"]
+_TICKET = METHODS["SharedTerminalService.CreateViewTicket"]
 
 
 async def send(
@@ -77,6 +85,14 @@ async def act(calls: Calls, request: PersonRequest, at: SessionId | None = None)
     answer: pb.SharedTerminalServiceActResponse
     answer = await calls.ask(_ACT, wire.act_message(request, at))
     return answer.lease
+
+
+async def view_ticket(
+    calls: Calls, session_id: SessionId | None, *, overview: bool, readonly: bool
+) -> ViewTicket:
+    """Make a link for a browser."""
+    message = wire.ticket_request(session_id, overview=overview, readonly=readonly)
+    return wire.ticket_of(await calls.ask(_TICKET, message))
 
 
 class SharedTerminal:

@@ -61,7 +61,8 @@ class AttachKind(StrEnum):
 class AttachEvent:
     """One event; what an attached terminal has to do is in the order of the events.
 
-    ``SNAPSHOT``: ``data`` repaints a terminal of ``rows`` x ``cols``; what follows begins at
+    ``SNAPSHOT``: ``data`` repaints a terminal of ``rows`` x ``cols``, after the history where
+    one was asked for (``truncated``: its older lines are gone); what follows begins at
     ``next_offset``. ``CHUNK``: the bytes from ``offset`` to ``next_offset``. ``GAP``: the
     bytes from ``offset`` to ``next_offset`` are missing. ``RESIZED``: the size is now
     ``rows`` x ``cols``. ``REFUSED``: input was not taken; ``detail`` says why and the attach
@@ -75,5 +76,6 @@ class AttachEvent:
     rows: int = 0
     cols: int = 0
     alternate: bool = False
+    truncated: bool = False
     status: SessionStatus | None = None
     detail: str = ""

@@ -5,11 +5,13 @@ wins: the defaults here, a TOML file, the environment (``FABRIC_<SECTION>__<FIEL
 flags; ``fabric.core.sources`` reads them. Seconds end in ``_s``, sizes in ``_bytes``.
 """
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
+from fabric.core.checking import Faults, positive
 from fabric.core.errors import SettingsError as SettingsError  # its home for those who set
 from fabric.core.model import Network, SandboxMode
 from fabric.core.policy import parse as parse_policies
+from fabric.core.settings_web import WebSettings
 
 MIN_RESULT_BYTES = 64
 MAX_PORT = 65_535
@@ -22,30 +24,6 @@ class Secret(str):
 
     def __repr__(self) -> str:
         return "'***'"
-
-
-class _Faults:
-    def __init__(self, section: str) -> None:
-        self._section = section
-        self._rows: list[str] = []
-
-    def check(self, ok: bool, name: str, value: object, rule: str) -> None:
-        if not ok:
-            self._rows.append(f"{self._section}.{name} = {value!r}: {rule}")
-
-    def raise_if_any(self) -> None:
-        if self._rows:
-            raise SettingsError("; ".join(self._rows))
-
-
-def _positive(section: str, item: object, *skip: str) -> _Faults:
-    faults = _Faults(section)
-    for entry in fields(item):  # type: ignore[arg-type]
-        value = getattr(item, entry.name)
-        if entry.name in skip or isinstance(value, bool) or not isinstance(value, int | float):
-            continue
-        faults.check(value > 0, entry.name, value, "must be greater than 0")
-    return faults
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +41,7 @@ class ReadinessSettings:
 
     def __post_init__(self) -> None:
         """Check ranges and relations. Raises: SettingsError."""
-        faults = _positive("worker.readiness", self)
+        faults = positive("worker.readiness", self)
         faults.check(
             self.first_probe_s <= self.poll_interval_s <= self.idle_silence_s <= self.timeout_s,
             "idle_silence_s",
@@ -92,7 +70,7 @@ class ScrollbackSettings:
 
     def __post_init__(self) -> None:
         """Check ranges and relations. Raises: SettingsError."""
-        faults = _positive("worker.scrollback", self)
+        faults = positive("worker.scrollback", self)
         for name in ("read_max_bytes", "send_max_bytes"):
             value = getattr(self, name)
             faults.check(value <= self.max_bytes, name, value, "must not exceed max_bytes")
@@ -110,7 +88,7 @@ class InputSettings:
 
     def __post_init__(self) -> None:
         """Check ranges. Raises: SettingsError."""
-        _positive("worker.input", self).raise_if_any()
+        positive("worker.input", self).raise_if_any()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +101,7 @@ class TeardownSettings:
 
     def __post_init__(self) -> None:
         """Check ranges. Raises: SettingsError."""
-        _positive("worker.teardown", self).raise_if_any()
+        positive("worker.teardown", self).raise_if_any()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +132,7 @@ class SandboxSettings:
 
     def __post_init__(self) -> None:
         """Check ranges. Raises: SettingsError."""
-        faults = _positive("worker.sandbox", self, "memory_max_bytes", "pids_max", "cpu_weight")
+        faults = positive("worker.sandbox", self, "memory_max_bytes", "pids_max", "cpu_weight")
         for name in ("memory_max_bytes", "pids_max", "cpu_weight"):
             value = getattr(self, name)
             faults.check(value >= 0, name, value, "must be 0 (no limit) or greater")
@@ -181,7 +159,7 @@ class ShellSettings:
 
     def __post_init__(self) -> None:
         """Check ranges and forms. Raises: SettingsError."""
-        faults = _positive("worker.shell", self)
+        faults = positive("worker.shell", self)
         faults.check(bool(self.path), "path", self.path, "must be a non-empty path")
         faults.check(bool(self.prompt.strip()), "prompt", self.prompt, "must not be blank")
         for row in self.programs:
@@ -209,7 +187,7 @@ class TranscriptSettings:
 
     def __post_init__(self) -> None:
         """Check ranges. Raises: SettingsError."""
-        faults = _positive("worker.transcript", self)
+        faults = positive("worker.transcript", self)
         faults.check(
             not self.dir or self.dir.startswith(("/", "~")), "dir", self.dir, "must be absolute"
         )
@@ -248,7 +226,7 @@ class SharedSettings:
 
     def __post_init__(self) -> None:
         """Check ranges, forms and relations. Raises: SettingsError."""
-        faults = _positive("worker.shared", self)
+        faults = positive("worker.shared", self)
         faults.check(
             self.shell_path.endswith("bash"), "shell_path", self.shell_path, "must name bash"
         )
@@ -297,7 +275,7 @@ class NodeSettings:
 
     def __post_init__(self) -> None:
         """Check ranges. Raises: SettingsError."""
-        faults = _positive("node", self, "warm_sessions")
+        faults = positive("node", self, "warm_sessions")
         faults.check(self.warm_sessions >= 0, "warm_sessions", self.warm_sessions, "must be >= 0")
         faults.raise_if_any()
 
@@ -337,7 +315,7 @@ class RegistrySettings:
 
     def __post_init__(self) -> None:
         """Check ranges and relations. Raises: SettingsError."""
-        faults = _positive("registry", self)
+        faults = positive("registry", self)
         faults.check(
             self.min_lease_s <= self.lease_s <= self.max_lease_s,
             "lease_s",
@@ -379,7 +357,7 @@ class TaskSettings:
 
     def __post_init__(self) -> None:
         """Check ranges and relations. Raises: SettingsError."""
-        faults = _positive("tasks", self)
+        faults = positive("tasks", self)
         faults.check(
             self.wait_timeout_s <= self.max_wait_timeout_s,
             "wait_timeout_s",
@@ -398,7 +376,7 @@ class PtySettings:
 
     def __post_init__(self) -> None:
         """Check ranges. Raises: SettingsError."""
-        faults = _positive("pty", self)
+        faults = positive("pty", self)
         faults.check(bool(self.backend_type), "backend_type", self.backend_type, "must be named")
         faults.raise_if_any()
 
@@ -437,7 +415,7 @@ class GatewaySettings:
 
     def __post_init__(self) -> None:
         """Check ranges. Raises: SettingsError."""
-        faults = _positive("gateway", self, "turns_per_owner")
+        faults = positive("gateway", self, "turns_per_owner")
         turns = self.turns_per_owner
         faults.check(turns >= 0, "turns_per_owner", turns, "must be 0 (cores) or greater")
         faults.check(
@@ -484,7 +462,7 @@ class ClusterSettings:
 
     def __post_init__(self) -> None:
         """Check ranges. Raises: SettingsError."""
-        faults = _positive("cluster", self, "port")
+        faults = positive("cluster", self, "port")
         faults.check(0 <= self.port < 65_536, "port", self.port, "must be 0 to 65535")
         faults.raise_if_any()
 
@@ -497,7 +475,7 @@ class LogSettings:
 
     def __post_init__(self) -> None:
         """Check the level. Raises: SettingsError."""
-        faults = _Faults("log")
+        faults = Faults("log")
         levels = ("DEBUG", "INFO", "WARNING", "ERROR")
         faults.check(self.level in levels, "level", self.level, f"must be one of {levels}")
         faults.raise_if_any()
@@ -508,6 +486,7 @@ class Settings:
     """Every section."""
 
     gateway: GatewaySettings = field(default_factory=GatewaySettings)
+    web: WebSettings = field(default_factory=WebSettings)
     registry: RegistrySettings = field(default_factory=RegistrySettings)
     tasks: TaskSettings = field(default_factory=TaskSettings)
     pty: PtySettings = field(default_factory=PtySettings)

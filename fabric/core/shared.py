@@ -5,7 +5,7 @@ bytes printed in this generation of the shell; the cursor is zero-based; lines a
 from the oldest retained line of the history, which excludes the viewport.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from fabric.core.attach import AttachEvent
@@ -85,6 +85,7 @@ class SharedStatus:
     takeover: int | None
     lease: int | None
     exited: bool
+    last_lease: int = 0  # the newest ever given
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +136,12 @@ class ViewEvent:
     view: str = ""  # the name of the view, where another gateway gave it
     screen: AttachEvent | None = None
     status: SharedStatus | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ViewTicket:
+    """A link for a browser; its ticket counts once, within ``expires_in_s`` seconds."""
+
+    ticket: str = field(repr=False)
+    url: str = field(repr=False)
+    expires_in_s: float

@@ -15,7 +15,7 @@ from fabric.wire.server import ServerInfo, server_message
 
 CAPABILITIES = (
     "terminals", "tasks", "wait_for", "bytes", "tail", "follow", "snapshot", "resize", "events",
-    "cancel_call", "write", "attach", "shared_terminal",
+    "cancel_call", "write", "attach", "shared_terminal", "view_ticket",
 )  # fmt: skip
 
 

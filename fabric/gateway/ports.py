@@ -43,7 +43,23 @@ from fabric.core.shared import (
     SharedSend,
     ViewEvent,
     ViewStart,
+    ViewTicket,
 )
+
+
+class ViewsPort(Protocol):
+    """What gives out links for browsers."""
+
+    def mint(self, caller: Caller, info: SessionInfo | None, *, readonly: bool) -> ViewTicket:
+        """Make a link to the shared terminal, or, read-only, to one session.
+
+        Raises: UnsupportedError, LimitReachedError.
+        """
+        ...
+
+    def mint_overview(self, caller: Caller) -> ViewTicket:
+        """Make a link to the list of the owner's sessions. Raises: as ``mint``."""
+        ...
 
 
 class RegistryPort(Protocol):

@@ -29,7 +29,7 @@ from fabric.gateway.limits import Limits
 from fabric.gateway.lingering import Lingering
 from fabric.gateway.news import News
 from fabric.gateway.owners import OwnerService
-from fabric.gateway.ports import RegistryPort, SessionsPort
+from fabric.gateway.ports import RegistryPort, SessionsPort, ViewsPort
 from fabric.gateway.ptys import PtyService
 from fabric.gateway.shared import SharedTerminals, SharedTerminalService
 from fabric.gateway.tasks import TaskService
@@ -69,11 +69,14 @@ class Gateway:
         limits: Limits | None = None,
         clock: Clock | None = None,
         metrics: Metrics | None = None,
+        views: ViewsPort | None = None,
     ) -> None:
         self._settings = settings
         self._registry = registry
         self._sessions = sessions
         self._host = host
+        self._views = views
+        self.shared = SharedTerminals(registry, sessions)
         self._limits = limits or Limits(max_message_bytes=settings.max_message_bytes)
         self._clock = clock or SystemClock()
         self.metrics = metrics or Metrics()
@@ -155,7 +158,7 @@ class Gateway:
 
     def _register(self, server: grpc.aio.Server, guard: Guard, keys: KeyRing) -> None:
         lingering = Lingering(self._settings.abandon_grace_s)
-        shared = SharedTerminals(self._registry, self._sessions)
+        shared = self.shared
         services: list[Service] = [
             OwnerService(self._registry, keys, self._limits),
             TerminalService(
@@ -166,7 +169,7 @@ class Gateway:
             ),
             TaskService(self._registry, self._sessions, self._limits),
             PtyService(self._sessions, self._limits),
-            SharedTerminalService(shared, self._sessions, lingering),
+            SharedTerminalService(shared, self._registry, self._sessions, lingering, self._views),
             EventService(self._registry, News(self._registry)),
             ToolService(
                 self._registry, self._sessions, self._limits, lingering, self._record, shared

@@ -20,6 +20,7 @@ from fabric.core.errors import (
     NameTakenError,
     SessionLostError,
     SessionNotFoundError,
+    UnsupportedError,
 )
 from fabric.core.ids import OwnerId, RequestId, SessionId, new_request_id, parse_request_id
 from fabric.core.model import Caller, OpenRequest, SignalName, WaitReason
@@ -27,7 +28,7 @@ from fabric.core.shared import SHARED_NAME, SharedPage, SharedResult, SharedSend
 from fabric.gateway.calls import Access, Call, Kind, Route, Routes
 from fabric.gateway.lingering import Lingering
 from fabric.gateway.pauses import with_pauses
-from fabric.gateway.ports import RegistryPort, SessionsPort
+from fabric.gateway.ports import RegistryPort, SessionsPort, ViewsPort
 from fabric.wire import shared as wire
 
 T = TypeVar("T")
@@ -35,6 +36,7 @@ MAX_KNOWN = 65_536
 OTHER_OPEN_S = 0.05
 OTHER_OPENS = 1200
 VIEW_BYTES = 16
+NO_WEB = "set web.listen, or call another gateway"
 Write = Callable[[pb.SharedTerminalServiceViewResponse], Awaitable[None]]
 _Work = Callable[[SessionId], Awaitable[T]]
 
@@ -119,13 +121,14 @@ class SharedTerminals:
         try:
             return await work(session_id)
         except SessionLostError:
-            self._forget(caller.owner_id)
+            self.forget(caller.owner_id)
             raise
         except SessionNotFoundError:  # it was closed; the next one is made
-            self._forget(caller.owner_id)
+            self.forget(caller.owner_id)
         return await work(await self.find(caller))
 
-    def _forget(self, owner_id: OwnerId) -> None:
+    def forget(self, owner_id: OwnerId) -> None:
+        """Look an owner's terminal up anew the next time."""
         self._known.pop(owner_id, None)
 
 
@@ -135,9 +138,16 @@ class SharedTerminalService:
     name = "SharedTerminalService"
 
     def __init__(
-        self, terminals: SharedTerminals, sessions: SessionsPort, lingering: Lingering
+        self,
+        terminals: SharedTerminals,
+        registry: RegistryPort,
+        sessions: SessionsPort,
+        lingering: Lingering,
+        views: ViewsPort | None,
     ) -> None:
         self._terminals = terminals
+        self._registry = registry
+        self._views = views
         self._sessions = sessions
         self._lingering = lingering
 
@@ -150,6 +160,7 @@ class SharedTerminalService:
             "Reset": Route(self.reset, Access.DATA, Kind.WORK),
             "View": Route(self.view, Access.DATA, Kind.WAIT),
             "Act": Route(self.act, Access.DATA, Kind.WORK),
+            "CreateViewTicket": Route(self.create_view_ticket, Access.OWNER, Kind.QUICK),
         }
 
     async def send(
@@ -234,6 +245,23 @@ class SharedTerminalService:
         at = _forwarded(message.session_id) or await self._terminals.find(call.caller)
         lease = await self._sessions.shared_act(call.caller, at, request)
         return pb.SharedTerminalServiceActResponse(lease=lease)
+
+    async def create_view_ticket(
+        self, call: Call, message: pb.CreateViewTicketRequest
+    ) -> pb.CreateViewTicketResponse:
+        """Make a link for a browser; the list also says whether the owner lives."""
+        session_id, overview = wire.ticket_target(message)
+        listed = await self._registry.list(call.caller)
+        info = next((info for info in listed if info.session_id == session_id), None)
+        if session_id is not None and info is None:
+            raise SessionNotFoundError("the owner has no such session", session_id=session_id)
+        if self._views is None:
+            raise UnsupportedError("this gateway has no web server", hint=NO_WEB)
+        if overview:
+            ticket = self._views.mint_overview(call.caller)
+        else:
+            ticket = self._views.mint(call.caller, info, readonly=message.readonly)
+        return wire.ticket_message(ticket)
 
 
 def _forwarded(text: str) -> SessionId | None:

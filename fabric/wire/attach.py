@@ -132,6 +132,7 @@ def event_message(event: AttachEvent) -> pb.AttachResponse:
             next_offset=event.next_offset,
             size=size,
             alternate=event.alternate,
+            truncated=event.truncated,
         )
         return pb.AttachResponse(snapshot=snapshot)
     if kind is AttachKind.RESIZED:
@@ -163,6 +164,7 @@ def event_of(message: pb.AttachResponse) -> AttachEvent | None:
         return AttachEvent(
             AttachKind.SNAPSHOT, shown.next_offset, shown.next_offset, shown.data,
             rows=shown.size.rows, cols=shown.size.cols, alternate=shown.alternate,
+            truncated=shown.truncated,
         )  # fmt: skip
     if kind == "resized":
         at, size = message.resized.next_offset, message.resized.size

@@ -23,7 +23,7 @@ from fabric.api.v1 import (
 )
 
 API_MAJOR = 1
-API_MINOR = 1
+API_MINOR = 2
 PACKAGE = "fabric.api.v1"
 
 

@@ -1,6 +1,7 @@
 """The shared terminal between the values of ``fabric.core.shared`` and protobuf."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 from fabric.api.v1 import pty_service_pb2 as pty
 from fabric.api.v1 import shared_terminal_service_pb2 as pb
@@ -17,6 +18,7 @@ from fabric.core.shared import (
     SharedStatus,
     ViewEvent,
     ViewKind,
+    ViewTicket,
 )
 from fabric.wire import attach, convert, fields, scalars
 
@@ -209,6 +211,7 @@ def view_event_message(event: ViewEvent, view: str) -> pb.SharedTerminalServiceV
                 takeover=status.takeover,
                 lease=status.lease,
                 exited=status.exited,
+                last_lease=status.last_lease,
             )
         )
     elif event.screen is not None:
@@ -244,6 +247,7 @@ def view_event_of(message: pb.SharedTerminalServiceViewResponse) -> tuple[ViewEv
             told_status.takeover if told_status.HasField("takeover") else None,
             told_status.lease if told_status.HasField("lease") else None,
             told_status.exited,
+            told_status.last_lease,
         )
         return ViewEvent(ViewKind.STATUS, generation, status=status), ""
     if kind in ("snapshot", "chunk", "gap"):
@@ -293,3 +297,38 @@ def act_of(message: pb.SharedTerminalServiceActRequest) -> PersonRequest:
     if kind == "interrupt":
         return replace(made, kind=Person.INTERRUPT, lease=message.interrupt)
     raise InvalidRequestError("state one of begin, take_over, input and interrupt", field="action")
+
+
+@fields.built
+def ticket_request(
+    session_id: SessionId | None, *, overview: bool, readonly: bool
+) -> pb.CreateViewTicketRequest:
+    """Convert the wish for a link. Raises: InvalidRequestError."""
+    made = pb.CreateViewTicketRequest(readonly=readonly)
+    if session_id is not None:
+        made.session_id = session_id
+    elif overview:
+        made.overview = True
+    return made
+
+
+def ticket_target(message: pb.CreateViewTicketRequest) -> tuple[SessionId | None, bool]:
+    """Convert what a link shows: a session, or whether the list. Raises: InvalidRequestError."""
+    kind = message.WhichOneof("target")
+    if kind == "overview" and not message.overview:
+        raise InvalidRequestError("overview, if stated, must be true", field="overview")
+    at = parse_session_id(message.session_id) if kind == "session_id" else None
+    return at, kind == "overview"
+
+
+def ticket_message(ticket: ViewTicket) -> pb.CreateViewTicketResponse:
+    """Convert a link."""
+    made = pb.CreateViewTicketResponse(url=ticket.url, ticket=ticket.ticket)
+    made.expires_in.FromTimedelta(timedelta(seconds=ticket.expires_in_s))
+    return made
+
+
+def ticket_of(message: pb.CreateViewTicketResponse) -> ViewTicket:
+    """Convert a link."""
+    expires_in_s = message.expires_in.ToTimedelta().total_seconds()
+    return ViewTicket(message.ticket, message.url, expires_in_s)

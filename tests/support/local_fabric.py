@@ -29,6 +29,9 @@ from fabric.gateway.limits import limits_of
 from fabric.gateway.server import Gateway
 from fabric.registry.journal import Journal
 from fabric.registry.registry import Registry
+from fabric.web.app import WebServer
+from fabric.web.desk import Desk
+from fabric.web.sources import Sources
 from workers.actor import SessionWorker
 from workers.node import Node
 from workers.slot import SlotConfig
@@ -96,6 +99,7 @@ class LocalFabric:
         self._folder = folder
         self._reporter: Reporter | None = None
         self.address = ""
+        self.url = ""
         self._build()
 
     def _build(self) -> None:
@@ -109,17 +113,24 @@ class LocalFabric:
             shared=settings.worker.shared,
         )
         self.sessions = Sessions(HOST, self.registry)
+        self.desk = Desk(settings.web, settings.worker.shared)
         self.gateway = Gateway(
             settings.gateway,
             self.registry,
             self.sessions,
             host=HOST,
             limits=limits_of(settings),
+            views=self.desk,
         )
+        sources = Sources(
+            self.registry, self.sessions, self.gateway.shared, settings.web.overview_s
+        )
+        self.web = WebServer(settings.gateway, self.desk, sources)
 
     async def restart_control(self) -> None:
         """End the gateway and the registry and start others on the same journal and node."""
         assert self._reporter is not None
+        await self.web.stop()
         await self.gateway.stop(1.0)
         await self.sessions.close()
         await self.registry.stop()
@@ -127,7 +138,11 @@ class LocalFabric:
         self._build()
         self._reporter = Reporter(HOST, cast(Any, self.registry))
         await self.registry.start()
+        await self._listen()
+
+    async def _listen(self) -> None:
         self.address = await self.gateway.start()
+        self.url = await self.web.start()
 
     def _tell(self, session_id: SessionId, event: dict[str, Any]) -> None:
         if self._reporter is not None:
@@ -137,9 +152,10 @@ class LocalFabric:
         self._reporter = Reporter(HOST, cast(Any, self.registry))
         await self.node.start()
         await self.registry.start()
-        self.address = await self.gateway.start()
+        await self._listen()
 
     async def stop(self) -> None:
+        await self.web.stop()
         await self.gateway.stop(1.0)
         await self.sessions.close()
         await self.registry.stop()

@@ -215,16 +215,18 @@ class AttachResponse(_message.Message):
     def __init__(self, snapshot: _Optional[_Union[AttachSnapshot, _Mapping]] = ..., chunk: _Optional[_Union[FollowChunk, _Mapping]] = ..., gap: _Optional[_Union[FollowGap, _Mapping]] = ..., keep_alive: _Optional[_Union[FollowKeepAlive, _Mapping]] = ..., resized: _Optional[_Union[AttachResized, _Mapping]] = ..., refused: _Optional[_Union[AttachRefused, _Mapping]] = ..., end: _Optional[_Union[AttachEnd, _Mapping]] = ...) -> None: ...
 
 class AttachSnapshot(_message.Message):
-    __slots__ = ("data", "next_offset", "size", "alternate")
+    __slots__ = ("data", "next_offset", "size", "alternate", "truncated")
     DATA_FIELD_NUMBER: _ClassVar[int]
     NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
     SIZE_FIELD_NUMBER: _ClassVar[int]
     ALTERNATE_FIELD_NUMBER: _ClassVar[int]
+    TRUNCATED_FIELD_NUMBER: _ClassVar[int]
     data: bytes
     next_offset: int
     size: AttachSize
     alternate: bool
-    def __init__(self, data: _Optional[bytes] = ..., next_offset: _Optional[int] = ..., size: _Optional[_Union[AttachSize, _Mapping]] = ..., alternate: _Optional[bool] = ...) -> None: ...
+    truncated: bool
+    def __init__(self, data: _Optional[bytes] = ..., next_offset: _Optional[int] = ..., size: _Optional[_Union[AttachSize, _Mapping]] = ..., alternate: _Optional[bool] = ..., truncated: _Optional[bool] = ...) -> None: ...
 
 class AttachResized(_message.Message):
     __slots__ = ("size", "next_offset")

@@ -24,51 +24,56 @@ _sym_db = _symbol_database.Default()
 
 from fabric.api.v1 import pty_service_pb2 as fabric_dot_api_dot_v1_dot_pty__service__pb2
 from fabric.api.v1 import types_pb2 as fabric_dot_api_dot_v1_dot_types__pb2
+from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n+fabric/api/v1/shared_terminal_service.proto\x12\rfabric.api.v1\x1a\x1f\x66\x61\x62ric/api/v1/pty_service.proto\x1a\x19\x66\x61\x62ric/api/v1/types.proto\"\x83\x02\n\x0bSharedState\x12\x12\n\ngeneration\x18\x01 \x01(\x03\x12\x10\n\x08sequence\x18\x02 \x01(\x03\x12\x0c\n\x04rows\x18\x03 \x01(\x05\x12\x0c\n\x04\x63ols\x18\x04 \x01(\x05\x12\x10\n\x08viewport\x18\x05 \x01(\t\x12\x10\n\x08\x63ursor_x\x18\x06 \x01(\x05\x12\x10\n\x08\x63ursor_y\x18\x07 \x01(\x05\x12,\n\x06status\x18\x08 \x01(\x0b\x32\x1c.fabric.api.v1.SessionStatus\x12\x14\n\x0cqueue_status\x18\t \x01(\t\x12\x0e\n\x06holder\x18\n \x01(\t\x12\x15\n\rpending_count\x18\x0b \x01(\x05\x12\x11\n\ttruncated\x18\x0c \x01(\x08\"\xb4\x01\n\rSharedOutcome\x12)\n\x05state\x18\x01 \x01(\x0b\x32\x1a.fabric.api.v1.SharedState\x12\x13\n\x0bwait_reason\x18\x02 \x01(\t\x12\x15\n\rqueue_time_ms\x18\x03 \x01(\x03\x12\x13\n\x06output\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x1a\n\rprocess_group\x18\x05 \x01(\x03H\x01\x88\x01\x01\x42\t\n\x07_outputB\x10\n\x0e_process_group\"x\n SharedTerminalServiceSendRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x13\n\x06submit\x18\x03 \x01(\x08H\x00\x88\x01\x01\x12\x12\n\nsession_id\x18\x04 \x01(\tB\t\n\x07_submit\"R\n!SharedTerminalServiceSendResponse\x12-\n\x07outcome\x18\x01 \x01(\x0b\x32\x1c.fabric.api.v1.SharedOutcome\"d\n SharedTerminalServiceReadRequest\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x12\n\x05\x63ount\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12\x12\n\nsession_id\x18\x03 \x01(\tB\x08\n\x06_count\"\xaa\x01\n!SharedTerminalServiceReadResponse\x12)\n\x05state\x18\x01 \x01(\x0b\x32\x1a.fabric.api.v1.SharedState\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x13\n\x0btotal_lines\x18\x03 \x01(\x03\x12\x12\n\nline_begin\x18\x04 \x01(\x03\x12\x10\n\x08line_end\x18\x05 \x01(\x03\x12\x11\n\ttruncated\x18\x06 \x01(\x08\"w\n\"SharedTerminalServiceSignalRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12)\n\x06signal\x18\x02 \x01(\x0e\x32\x19.fabric.api.v1.SignalName\x12\x12\n\nsession_id\x18\x03 \x01(\t\"T\n#SharedTerminalServiceSignalResponse\x12-\n\x07outcome\x18\x01 \x01(\x0b\x32\x1c.fabric.api.v1.SharedOutcome\"K\n!SharedTerminalServiceResetRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\"S\n\"SharedTerminalServiceResetResponse\x12-\n\x07outcome\x18\x01 \x01(\x0b\x32\x1c.fabric.api.v1.SharedOutcome\"X\n SharedTerminalServiceViewRequest\x12\x10\n\x08readonly\x18\x01 \x01(\x08\x12\x0e\n\x06resume\x18\x02 \x01(\t\x12\x12\n\nsession_id\x18\x03 \x01(\t\"\x94\x03\n!SharedTerminalServiceViewResponse\x12\x12\n\ngeneration\x18\x01 \x01(\x03\x12\x31\n\x08\x61ttached\x18\x02 \x01(\x0b\x32\x1d.fabric.api.v1.SharedAttachedH\x00\x12\x31\n\x08snapshot\x18\x03 \x01(\x0b\x32\x1d.fabric.api.v1.AttachSnapshotH\x00\x12+\n\x05\x63hunk\x18\x04 \x01(\x0b\x32\x1a.fabric.api.v1.FollowChunkH\x00\x12\'\n\x03gap\x18\x05 \x01(\x0b\x32\x18.fabric.api.v1.FollowGapH\x00\x12-\n\x06status\x18\x06 \x01(\x0b\x32\x1b.fabric.api.v1.SharedStatusH\x00\x12\x31\n\x03\x65nd\x18\x07 \x01(\x0b\x32\".fabric.api.v1.SharedGenerationEndH\x00\x12\x34\n\nkeep_alive\x18\x08 \x01(\x0b\x32\x1e.fabric.api.v1.FollowKeepAliveH\x00\x42\x07\n\x05\x65vent\"R\n\x0eSharedAttached\x12\x12\n\ncontroller\x18\x01 \x01(\x08\x12\x0c\n\x04view\x18\x02 \x01(\t\x12\x0e\n\x06resume\x18\x03 \x01(\t\x12\x0e\n\x06reason\x18\x04 \x01(\t\"\x9d\x01\n\x0cSharedStatus\x12\x14\n\x0cqueue_status\x18\x01 \x01(\t\x12\x0e\n\x06holder\x18\x02 \x01(\t\x12\x15\n\rpending_count\x18\x03 \x01(\x05\x12\x15\n\x08takeover\x18\x04 \x01(\x03H\x00\x88\x01\x01\x12\x12\n\x05lease\x18\x05 \x01(\x03H\x01\x88\x01\x01\x12\x0e\n\x06\x65xited\x18\x06 \x01(\x08\x42\x0b\n\t_takeoverB\x08\n\x06_lease\"%\n\x13SharedGenerationEnd\x12\x0e\n\x06reason\x18\x01 \x01(\t\"\xdd\x01\n\x1fSharedTerminalServiceActRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0c\n\x04view\x18\x02 \x01(\t\x12\x12\n\ngeneration\x18\x03 \x01(\x03\x12\x0f\n\x05\x62\x65gin\x18\x04 \x01(\x0cH\x00\x12\x13\n\ttake_over\x18\x05 \x01(\x03H\x00\x12+\n\x05input\x18\x06 \x01(\x0b\x32\x1a.fabric.api.v1.SharedInputH\x00\x12\x13\n\tinterrupt\x18\x07 \x01(\x03H\x00\x12\x12\n\nsession_id\x18\x08 \x01(\tB\x08\n\x06\x61\x63tion\"*\n\x0bSharedInput\x12\r\n\x05lease\x18\x01 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"1\n SharedTerminalServiceActResponse\x12\r\n\x05lease\x18\x01 \x01(\x03\x32\xa1\x05\n\x15SharedTerminalService\x12i\n\x04Send\x12/.fabric.api.v1.SharedTerminalServiceSendRequest\x1a\x30.fabric.api.v1.SharedTerminalServiceSendResponse\x12i\n\x04Read\x12/.fabric.api.v1.SharedTerminalServiceReadRequest\x1a\x30.fabric.api.v1.SharedTerminalServiceReadResponse\x12o\n\x06Signal\x12\x31.fabric.api.v1.SharedTerminalServiceSignalRequest\x1a\x32.fabric.api.v1.SharedTerminalServiceSignalResponse\x12l\n\x05Reset\x12\x30.fabric.api.v1.SharedTerminalServiceResetRequest\x1a\x31.fabric.api.v1.SharedTerminalServiceResetResponse\x12k\n\x04View\x12/.fabric.api.v1.SharedTerminalServiceViewRequest\x1a\x30.fabric.api.v1.SharedTerminalServiceViewResponse0\x01\x12\x66\n\x03\x41\x63t\x12..fabric.api.v1.SharedTerminalServiceActRequest\x1a/.fabric.api.v1.SharedTerminalServiceActResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n+fabric/api/v1/shared_terminal_service.proto\x12\rfabric.api.v1\x1a\x1f\x66\x61\x62ric/api/v1/pty_service.proto\x1a\x19\x66\x61\x62ric/api/v1/types.proto\x1a\x1egoogle/protobuf/duration.proto\"\x83\x02\n\x0bSharedState\x12\x12\n\ngeneration\x18\x01 \x01(\x03\x12\x10\n\x08sequence\x18\x02 \x01(\x03\x12\x0c\n\x04rows\x18\x03 \x01(\x05\x12\x0c\n\x04\x63ols\x18\x04 \x01(\x05\x12\x10\n\x08viewport\x18\x05 \x01(\t\x12\x10\n\x08\x63ursor_x\x18\x06 \x01(\x05\x12\x10\n\x08\x63ursor_y\x18\x07 \x01(\x05\x12,\n\x06status\x18\x08 \x01(\x0b\x32\x1c.fabric.api.v1.SessionStatus\x12\x14\n\x0cqueue_status\x18\t \x01(\t\x12\x0e\n\x06holder\x18\n \x01(\t\x12\x15\n\rpending_count\x18\x0b \x01(\x05\x12\x11\n\ttruncated\x18\x0c \x01(\x08\"\xb4\x01\n\rSharedOutcome\x12)\n\x05state\x18\x01 \x01(\x0b\x32\x1a.fabric.api.v1.SharedState\x12\x13\n\x0bwait_reason\x18\x02 \x01(\t\x12\x15\n\rqueue_time_ms\x18\x03 \x01(\x03\x12\x13\n\x06output\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x1a\n\rprocess_group\x18\x05 \x01(\x03H\x01\x88\x01\x01\x42\t\n\x07_outputB\x10\n\x0e_process_group\"x\n SharedTerminalServiceSendRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x13\n\x06submit\x18\x03 \x01(\x08H\x00\x88\x01\x01\x12\x12\n\nsession_id\x18\x04 \x01(\tB\t\n\x07_submit\"R\n!SharedTerminalServiceSendResponse\x12-\n\x07outcome\x18\x01 \x01(\x0b\x32\x1c.fabric.api.v1.SharedOutcome\"d\n SharedTerminalServiceReadRequest\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x12\n\x05\x63ount\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12\x12\n\nsession_id\x18\x03 \x01(\tB\x08\n\x06_count\"\xaa\x01\n!SharedTerminalServiceReadResponse\x12)\n\x05state\x18\x01 \x01(\x0b\x32\x1a.fabric.api.v1.SharedState\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x13\n\x0btotal_lines\x18\x03 \x01(\x03\x12\x12\n\nline_begin\x18\x04 \x01(\x03\x12\x10\n\x08line_end\x18\x05 \x01(\x03\x12\x11\n\ttruncated\x18\x06 \x01(\x08\"w\n\"SharedTerminalServiceSignalRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12)\n\x06signal\x18\x02 \x01(\x0e\x32\x19.fabric.api.v1.SignalName\x12\x12\n\nsession_id\x18\x03 \x01(\t\"T\n#SharedTerminalServiceSignalResponse\x12-\n\x07outcome\x18\x01 \x01(\x0b\x32\x1c.fabric.api.v1.SharedOutcome\"K\n!SharedTerminalServiceResetRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\"S\n\"SharedTerminalServiceResetResponse\x12-\n\x07outcome\x18\x01 \x01(\x0b\x32\x1c.fabric.api.v1.SharedOutcome\"X\n SharedTerminalServiceViewRequest\x12\x10\n\x08readonly\x18\x01 \x01(\x08\x12\x0e\n\x06resume\x18\x02 \x01(\t\x12\x12\n\nsession_id\x18\x03 \x01(\t\"\x94\x03\n!SharedTerminalServiceViewResponse\x12\x12\n\ngeneration\x18\x01 \x01(\x03\x12\x31\n\x08\x61ttached\x18\x02 \x01(\x0b\x32\x1d.fabric.api.v1.SharedAttachedH\x00\x12\x31\n\x08snapshot\x18\x03 \x01(\x0b\x32\x1d.fabric.api.v1.AttachSnapshotH\x00\x12+\n\x05\x63hunk\x18\x04 \x01(\x0b\x32\x1a.fabric.api.v1.FollowChunkH\x00\x12\'\n\x03gap\x18\x05 \x01(\x0b\x32\x18.fabric.api.v1.FollowGapH\x00\x12-\n\x06status\x18\x06 \x01(\x0b\x32\x1b.fabric.api.v1.SharedStatusH\x00\x12\x31\n\x03\x65nd\x18\x07 \x01(\x0b\x32\".fabric.api.v1.SharedGenerationEndH\x00\x12\x34\n\nkeep_alive\x18\x08 \x01(\x0b\x32\x1e.fabric.api.v1.FollowKeepAliveH\x00\x42\x07\n\x05\x65vent\"R\n\x0eSharedAttached\x12\x12\n\ncontroller\x18\x01 \x01(\x08\x12\x0c\n\x04view\x18\x02 \x01(\t\x12\x0e\n\x06resume\x18\x03 \x01(\t\x12\x0e\n\x06reason\x18\x04 \x01(\t\"\xb1\x01\n\x0cSharedStatus\x12\x14\n\x0cqueue_status\x18\x01 \x01(\t\x12\x0e\n\x06holder\x18\x02 \x01(\t\x12\x15\n\rpending_count\x18\x03 \x01(\x05\x12\x15\n\x08takeover\x18\x04 \x01(\x03H\x00\x88\x01\x01\x12\x12\n\x05lease\x18\x05 \x01(\x03H\x01\x88\x01\x01\x12\x0e\n\x06\x65xited\x18\x06 \x01(\x08\x12\x12\n\nlast_lease\x18\x07 \x01(\x03\x42\x0b\n\t_takeoverB\x08\n\x06_lease\"%\n\x13SharedGenerationEnd\x12\x0e\n\x06reason\x18\x01 \x01(\t\"\xdd\x01\n\x1fSharedTerminalServiceActRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0c\n\x04view\x18\x02 \x01(\t\x12\x12\n\ngeneration\x18\x03 \x01(\x03\x12\x0f\n\x05\x62\x65gin\x18\x04 \x01(\x0cH\x00\x12\x13\n\ttake_over\x18\x05 \x01(\x03H\x00\x12+\n\x05input\x18\x06 \x01(\x0b\x32\x1a.fabric.api.v1.SharedInputH\x00\x12\x13\n\tinterrupt\x18\x07 \x01(\x03H\x00\x12\x12\n\nsession_id\x18\x08 \x01(\tB\x08\n\x06\x61\x63tion\"*\n\x0bSharedInput\x12\r\n\x05lease\x18\x01 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"1\n SharedTerminalServiceActResponse\x12\r\n\x05lease\x18\x01 \x01(\x03\"_\n\x17\x43reateViewTicketRequest\x12\x14\n\nsession_id\x18\x01 \x01(\tH\x00\x12\x12\n\x08overview\x18\x02 \x01(\x08H\x00\x12\x10\n\x08readonly\x18\x03 \x01(\x08\x42\x08\n\x06target\"f\n\x18\x43reateViewTicketResponse\x12\x0b\n\x03url\x18\x01 \x01(\t\x12\x0e\n\x06ticket\x18\x02 \x01(\t\x12-\n\nexpires_in\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration2\x86\x06\n\x15SharedTerminalService\x12i\n\x04Send\x12/.fabric.api.v1.SharedTerminalServiceSendRequest\x1a\x30.fabric.api.v1.SharedTerminalServiceSendResponse\x12i\n\x04Read\x12/.fabric.api.v1.SharedTerminalServiceReadRequest\x1a\x30.fabric.api.v1.SharedTerminalServiceReadResponse\x12o\n\x06Signal\x12\x31.fabric.api.v1.SharedTerminalServiceSignalRequest\x1a\x32.fabric.api.v1.SharedTerminalServiceSignalResponse\x12l\n\x05Reset\x12\x30.fabric.api.v1.SharedTerminalServiceResetRequest\x1a\x31.fabric.api.v1.SharedTerminalServiceResetResponse\x12k\n\x04View\x12/.fabric.api.v1.SharedTerminalServiceViewRequest\x1a\x30.fabric.api.v1.SharedTerminalServiceViewResponse0\x01\x12\x66\n\x03\x41\x63t\x12..fabric.api.v1.SharedTerminalServiceActRequest\x1a/.fabric.api.v1.SharedTerminalServiceActResponse\x12\x63\n\x10\x43reateViewTicket\x12&.fabric.api.v1.CreateViewTicketRequest\x1a\'.fabric.api.v1.CreateViewTicketResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'fabric.api.v1.shared_terminal_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SHAREDSTATE']._serialized_start=123
-  _globals['_SHAREDSTATE']._serialized_end=382
-  _globals['_SHAREDOUTCOME']._serialized_start=385
-  _globals['_SHAREDOUTCOME']._serialized_end=565
-  _globals['_SHAREDTERMINALSERVICESENDREQUEST']._serialized_start=567
-  _globals['_SHAREDTERMINALSERVICESENDREQUEST']._serialized_end=687
-  _globals['_SHAREDTERMINALSERVICESENDRESPONSE']._serialized_start=689
-  _globals['_SHAREDTERMINALSERVICESENDRESPONSE']._serialized_end=771
-  _globals['_SHAREDTERMINALSERVICEREADREQUEST']._serialized_start=773
-  _globals['_SHAREDTERMINALSERVICEREADREQUEST']._serialized_end=873
-  _globals['_SHAREDTERMINALSERVICEREADRESPONSE']._serialized_start=876
-  _globals['_SHAREDTERMINALSERVICEREADRESPONSE']._serialized_end=1046
-  _globals['_SHAREDTERMINALSERVICESIGNALREQUEST']._serialized_start=1048
-  _globals['_SHAREDTERMINALSERVICESIGNALREQUEST']._serialized_end=1167
-  _globals['_SHAREDTERMINALSERVICESIGNALRESPONSE']._serialized_start=1169
-  _globals['_SHAREDTERMINALSERVICESIGNALRESPONSE']._serialized_end=1253
-  _globals['_SHAREDTERMINALSERVICERESETREQUEST']._serialized_start=1255
-  _globals['_SHAREDTERMINALSERVICERESETREQUEST']._serialized_end=1330
-  _globals['_SHAREDTERMINALSERVICERESETRESPONSE']._serialized_start=1332
-  _globals['_SHAREDTERMINALSERVICERESETRESPONSE']._serialized_end=1415
-  _globals['_SHAREDTERMINALSERVICEVIEWREQUEST']._serialized_start=1417
-  _globals['_SHAREDTERMINALSERVICEVIEWREQUEST']._serialized_end=1505
-  _globals['_SHAREDTERMINALSERVICEVIEWRESPONSE']._serialized_start=1508
-  _globals['_SHAREDTERMINALSERVICEVIEWRESPONSE']._serialized_end=1912
-  _globals['_SHAREDATTACHED']._serialized_start=1914
-  _globals['_SHAREDATTACHED']._serialized_end=1996
-  _globals['_SHAREDSTATUS']._serialized_start=1999
-  _globals['_SHAREDSTATUS']._serialized_end=2156
-  _globals['_SHAREDGENERATIONEND']._serialized_start=2158
-  _globals['_SHAREDGENERATIONEND']._serialized_end=2195
-  _globals['_SHAREDTERMINALSERVICEACTREQUEST']._serialized_start=2198
-  _globals['_SHAREDTERMINALSERVICEACTREQUEST']._serialized_end=2419
-  _globals['_SHAREDINPUT']._serialized_start=2421
-  _globals['_SHAREDINPUT']._serialized_end=2463
-  _globals['_SHAREDTERMINALSERVICEACTRESPONSE']._serialized_start=2465
-  _globals['_SHAREDTERMINALSERVICEACTRESPONSE']._serialized_end=2514
-  _globals['_SHAREDTERMINALSERVICE']._serialized_start=2517
-  _globals['_SHAREDTERMINALSERVICE']._serialized_end=3190
+  _globals['_SHAREDSTATE']._serialized_start=155
+  _globals['_SHAREDSTATE']._serialized_end=414
+  _globals['_SHAREDOUTCOME']._serialized_start=417
+  _globals['_SHAREDOUTCOME']._serialized_end=597
+  _globals['_SHAREDTERMINALSERVICESENDREQUEST']._serialized_start=599
+  _globals['_SHAREDTERMINALSERVICESENDREQUEST']._serialized_end=719
+  _globals['_SHAREDTERMINALSERVICESENDRESPONSE']._serialized_start=721
+  _globals['_SHAREDTERMINALSERVICESENDRESPONSE']._serialized_end=803
+  _globals['_SHAREDTERMINALSERVICEREADREQUEST']._serialized_start=805
+  _globals['_SHAREDTERMINALSERVICEREADREQUEST']._serialized_end=905
+  _globals['_SHAREDTERMINALSERVICEREADRESPONSE']._serialized_start=908
+  _globals['_SHAREDTERMINALSERVICEREADRESPONSE']._serialized_end=1078
+  _globals['_SHAREDTERMINALSERVICESIGNALREQUEST']._serialized_start=1080
+  _globals['_SHAREDTERMINALSERVICESIGNALREQUEST']._serialized_end=1199
+  _globals['_SHAREDTERMINALSERVICESIGNALRESPONSE']._serialized_start=1201
+  _globals['_SHAREDTERMINALSERVICESIGNALRESPONSE']._serialized_end=1285
+  _globals['_SHAREDTERMINALSERVICERESETREQUEST']._serialized_start=1287
+  _globals['_SHAREDTERMINALSERVICERESETREQUEST']._serialized_end=1362
+  _globals['_SHAREDTERMINALSERVICERESETRESPONSE']._serialized_start=1364
+  _globals['_SHAREDTERMINALSERVICERESETRESPONSE']._serialized_end=1447
+  _globals['_SHAREDTERMINALSERVICEVIEWREQUEST']._serialized_start=1449
+  _globals['_SHAREDTERMINALSERVICEVIEWREQUEST']._serialized_end=1537
+  _globals['_SHAREDTERMINALSERVICEVIEWRESPONSE']._serialized_start=1540
+  _globals['_SHAREDTERMINALSERVICEVIEWRESPONSE']._serialized_end=1944
+  _globals['_SHAREDATTACHED']._serialized_start=1946
+  _globals['_SHAREDATTACHED']._serialized_end=2028
+  _globals['_SHAREDSTATUS']._serialized_start=2031
+  _globals['_SHAREDSTATUS']._serialized_end=2208
+  _globals['_SHAREDGENERATIONEND']._serialized_start=2210
+  _globals['_SHAREDGENERATIONEND']._serialized_end=2247
+  _globals['_SHAREDTERMINALSERVICEACTREQUEST']._serialized_start=2250
+  _globals['_SHAREDTERMINALSERVICEACTREQUEST']._serialized_end=2471
+  _globals['_SHAREDINPUT']._serialized_start=2473
+  _globals['_SHAREDINPUT']._serialized_end=2515
+  _globals['_SHAREDTERMINALSERVICEACTRESPONSE']._serialized_start=2517
+  _globals['_SHAREDTERMINALSERVICEACTRESPONSE']._serialized_end=2566
+  _globals['_CREATEVIEWTICKETREQUEST']._serialized_start=2568
+  _globals['_CREATEVIEWTICKETREQUEST']._serialized_end=2663
+  _globals['_CREATEVIEWTICKETRESPONSE']._serialized_start=2665
+  _globals['_CREATEVIEWTICKETRESPONSE']._serialized_end=2767
+  _globals['_SHAREDTERMINALSERVICE']._serialized_start=2770
+  _globals['_SHAREDTERMINALSERVICE']._serialized_end=3544
 # @@protoc_insertion_point(module_scope)

@@ -1,5 +1,8 @@
+import datetime
+
 from fabric.api.v1 import pty_service_pb2 as _pty_service_pb2
 from fabric.api.v1 import types_pb2 as _types_pb2
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Mapping as _Mapping
@@ -166,20 +169,22 @@ class SharedAttached(_message.Message):
     def __init__(self, controller: _Optional[bool] = ..., view: _Optional[str] = ..., resume: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class SharedStatus(_message.Message):
-    __slots__ = ("queue_status", "holder", "pending_count", "takeover", "lease", "exited")
+    __slots__ = ("queue_status", "holder", "pending_count", "takeover", "lease", "exited", "last_lease")
     QUEUE_STATUS_FIELD_NUMBER: _ClassVar[int]
     HOLDER_FIELD_NUMBER: _ClassVar[int]
     PENDING_COUNT_FIELD_NUMBER: _ClassVar[int]
     TAKEOVER_FIELD_NUMBER: _ClassVar[int]
     LEASE_FIELD_NUMBER: _ClassVar[int]
     EXITED_FIELD_NUMBER: _ClassVar[int]
+    LAST_LEASE_FIELD_NUMBER: _ClassVar[int]
     queue_status: str
     holder: str
     pending_count: int
     takeover: int
     lease: int
     exited: bool
-    def __init__(self, queue_status: _Optional[str] = ..., holder: _Optional[str] = ..., pending_count: _Optional[int] = ..., takeover: _Optional[int] = ..., lease: _Optional[int] = ..., exited: _Optional[bool] = ...) -> None: ...
+    last_lease: int
+    def __init__(self, queue_status: _Optional[str] = ..., holder: _Optional[str] = ..., pending_count: _Optional[int] = ..., takeover: _Optional[int] = ..., lease: _Optional[int] = ..., exited: _Optional[bool] = ..., last_lease: _Optional[int] = ...) -> None: ...
 
 class SharedGenerationEnd(_message.Message):
     __slots__ = ("reason",)
@@ -220,3 +225,23 @@ class SharedTerminalServiceActResponse(_message.Message):
     LEASE_FIELD_NUMBER: _ClassVar[int]
     lease: int
     def __init__(self, lease: _Optional[int] = ...) -> None: ...
+
+class CreateViewTicketRequest(_message.Message):
+    __slots__ = ("session_id", "overview", "readonly")
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    OVERVIEW_FIELD_NUMBER: _ClassVar[int]
+    READONLY_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    overview: bool
+    readonly: bool
+    def __init__(self, session_id: _Optional[str] = ..., overview: _Optional[bool] = ..., readonly: _Optional[bool] = ...) -> None: ...
+
+class CreateViewTicketResponse(_message.Message):
+    __slots__ = ("url", "ticket", "expires_in")
+    URL_FIELD_NUMBER: _ClassVar[int]
+    TICKET_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_IN_FIELD_NUMBER: _ClassVar[int]
+    url: str
+    ticket: str
+    expires_in: _duration_pb2.Duration
+    def __init__(self, url: _Optional[str] = ..., ticket: _Optional[str] = ..., expires_in: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...

@@ -67,6 +67,11 @@ class SharedTerminalServiceStub:
                 request_serializer=fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.SharedTerminalServiceActRequest.SerializeToString,
                 response_deserializer=fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.SharedTerminalServiceActResponse.FromString,
                 _registered_method=True)
+        self.CreateViewTicket = channel.unary_unary(
+                '/fabric.api.v1.SharedTerminalService/CreateViewTicket',
+                request_serializer=fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.CreateViewTicketRequest.SerializeToString,
+                response_deserializer=fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.CreateViewTicketResponse.FromString,
+                _registered_method=True)
 
 
 class SharedTerminalServiceServicer:
@@ -119,6 +124,14 @@ class SharedTerminalServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CreateViewTicket(self, request, context):
+        """CreateViewTicket makes a link with which a browser may look at the owner's terminals. It
+        counts once, within seconds, and only at this gateway.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_SharedTerminalServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -151,6 +164,11 @@ def add_SharedTerminalServiceServicer_to_server(servicer, server):
                     servicer.Act,
                     request_deserializer=fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.SharedTerminalServiceActRequest.FromString,
                     response_serializer=fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.SharedTerminalServiceActResponse.SerializeToString,
+            ),
+            'CreateViewTicket': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateViewTicket,
+                    request_deserializer=fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.CreateViewTicketRequest.FromString,
+                    response_serializer=fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.CreateViewTicketResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -318,6 +336,33 @@ class SharedTerminalService:
             '/fabric.api.v1.SharedTerminalService/Act',
             fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.SharedTerminalServiceActRequest.SerializeToString,
             fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.SharedTerminalServiceActResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateViewTicket(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fabric.api.v1.SharedTerminalService/CreateViewTicket',
+            fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.CreateViewTicketRequest.SerializeToString,
+            fabric_dot_api_dot_v1_dot_shared__terminal__service__pb2.CreateViewTicketResponse.FromString,
             options,
             channel_credentials,
             insecure,

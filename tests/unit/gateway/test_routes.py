@@ -31,7 +31,9 @@ def _routes():
         EventService(fabric, News(fabric)),
         TaskService(fabric, fabric, limits),
         PtyService(fabric, limits),
-        SharedTerminalService(SharedTerminals(fabric, fabric), fabric, Lingering(1.0)),
+        SharedTerminalService(
+            SharedTerminals(fabric, fabric), fabric, fabric, Lingering(1.0), None
+        ),
         ToolService(fabric, fabric, limits, Lingering(1.0)),
         FabricService(fabric, limits, HostName("h"), lambda: False),
     ]
@@ -87,6 +89,7 @@ def test_requests_that_change_something_have_a_request_id():
         "ToolService.ListTools", "ToolService.CallToolStream",
         "EventService.FollowEvents", "EventService.AcknowledgeEvents",
         "SharedTerminalService.Read", "SharedTerminalService.View",
+        "SharedTerminalService.CreateViewTicket",
     }  # fmt: skip
 
 

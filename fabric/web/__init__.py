@@ -1,0 +1,1 @@
+"""The browser's way to terminals: tickets, one WebSocket a view, and the page itself."""
