@@ -35,6 +35,21 @@ How bash is controlled, by environment alone (no file, nothing typed, nothing ec
   any other command has set it. So it begins as a plain variable, which bash leaves alone,
   and the first PS1 turns it into an array by an assignment in an arithmetic expansion.
 
+What an inner bash gets. ``bash``, ``bash -i``, ``exec bash`` and ``su`` start without marks:
+every send there is settled exactly by the sleep of the shell (``SYSCALL``), in milliseconds,
+but as ``prompt_kind`` LINE and without an exit code; ``echo $?`` tells it. Ways to carry the
+marks into it, and why none is taken (tried on bash 5.2):
+
+- A start-up file or ``--rcfile``: not inherited, and BASH_ENV is not read by an interactive
+  shell, ENV only in POSIX mode. Only PROMPT_COMMAND, PS0, PS1 and PS2 reach it, exported.
+- PROMPT_COMMAND exported: bash exports no array, and the array is what lets the prompts
+  survive a user's own PROMPT_COMMAND. The one excludes the other, and the outer shell,
+  where sessions spend their time, goes first.
+- PS1 exported: dash and other shells that take PS1 as it is would print the escapes, and the
+  shells that a program in the session drives (pexpect, tmux) would get prompts of ours.
+- A function ``bash`` that adds the variables: shows in ``type`` and ``command -v``, which
+  scripts rely on, and ``exec`` does not call it; an ``exec`` of ours would undo redirections.
+
 Rejected: a marker from ``PROMPT_COMMAND`` (job notices come between it and the prompt);
 a start-up file (left behind by a crash); ``--noediting`` (command lines would be limited
 to 4095 bytes). Known limit: ``set -v`` shows the prompt function's name at every prompt.

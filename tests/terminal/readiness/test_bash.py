@@ -1,6 +1,7 @@
 """The controlled bash under what users and scripts do to their shell."""
 
 import asyncio
+import os
 import shutil
 
 import pytest
@@ -118,17 +119,36 @@ async def test_the_hook_may_be_removed_and_the_mark_stays():
         assert (await terminal.send("(exit 9)")).verdict.exit_code == 9
 
 
-@pytest.mark.parametrize("inner", ["bash -i", "bash --norc", "dash", "exec bash", "sh"])
-async def test_an_inner_shell_without_marks_is_exact(inner):
-    if shutil.which(inner.split()[-1].strip("-")) is None and "dash" in inner:
-        pytest.skip("not installed: dash")
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "bash",
+        "bash -i",
+        "bash --norc",
+        "dash",
+        "exec bash",
+        "exec bash -i",
+        "sh",
+        "su -s /bin/bash",
+    ],
+)
+async def test_an_inner_shell_without_marks_is_exact_and_has_no_exit_code(inner):
+    """What `dialects.py` promises a caller there; the outer shell has its marks back after it."""
+    if shutil.which(inner.removeprefix("exec ").split()[0]) is None:
+        pytest.skip(f"not installed: {inner}")
+    if inner.startswith("su") and os.geteuid() != 0:
+        pytest.skip("su asks for a password here")
     async with await open_bash() as terminal:
         entered = await terminal.send(inner)
         assert (entered.reason, entered.verdict.evidence) == ("stdin_read", "syscall")
         for number in (6, 7):
             turn = await terminal.send(f"echo $(({number}*7))")
             assert (turn.reason, turn.verdict.evidence) == ("stdin_read", "syscall")
+            assert (turn.verdict.prompt_kind, turn.verdict.exit_code) == ("line", None)
             assert str(number * 7) in turn.lines
+        piped = await terminal.send("(exit 3) | (exit 4); echo p-${PIPESTATUS[*]}")
+        if "bash" in inner:
+            assert "p-3 4" in piped.lines, "an inner bash is as bash is by itself"
         left = await terminal.send("exit 5")
         if inner.startswith("exec"):
             assert left.reason == "session_exit"
