@@ -114,13 +114,13 @@ async def view(sharing: Sharing, start: ViewStart) -> AsyncGenerator[ViewEvent, 
                     yield ViewEvent(ViewKind.SCREEN, generation, screen=event)
         yield ViewEvent(ViewKind.RESET, generation)
     finally:
+        if not reason:  # first: who comes back right away must find that it has left
+            sharing.controller_left(start.view)
         for task in waiting.values():
             task.cancel()
         await asyncio.gather(*waiting.values(), return_exceptions=True)
         if screen is not None:
             await screen.aclose()
-        if not reason:
-            sharing.controller_left(start.view)
 
 
 async def _next(events: AsyncGenerator[Any, None]) -> Any:

@@ -32,6 +32,7 @@ COMMANDS = {
     "signal": "fabric.cli.terminals:signal",
     "close": "fabric.cli.terminals:close",
     "attach": "fabric.cli.attach:attach",
+    "view": "fabric.cli.view:view",
     "tasks": "fabric.cli.tasks:list_tasks",
     "output": "fabric.cli.tasks:output",
     "kill": "fabric.cli.tasks:kill",

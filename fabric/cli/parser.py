@@ -179,6 +179,12 @@ def _add_session_commands(command: Any) -> None:
         "--detach-key", default="Ctrl-]", metavar="KEY", help="leaves the session running (Ctrl-])"
     )
 
+    view = command("view", "print a link to a terminal for a browser, and open it")
+    view.add_argument("session", nargs="?", help="one session, read-only; else the shared terminal")
+    view.add_argument("--overview", action="store_true", help="the list of this agent's sessions")
+    view.add_argument("--read-only", action="store_true", help="a view that never controls")
+    view.add_argument("--no-open", action="store_true", help="only print the link")
+
     close = command("close", "close sessions and wait until their processes have ended")
     close.add_argument("session", nargs="*", help="ids (ses_...) or names")
     close.add_argument("--all", action="store_true", help="every session of this agent")

@@ -32,7 +32,7 @@ SOCKET_PATH = "/v1/socket"
 CLOSE_S = 2.0
 WRITE_BUFFER_BYTES = 65_536
 MAX_WAITING_FRAMES = 16
-MAX_CLOSE_REASON = 100
+MAX_CLOSE_REASON = 123
 _log = logging.getLogger(__name__)
 _silent = logging.getLogger("fabric.web.library")
 _silent.setLevel(logging.CRITICAL)

@@ -90,9 +90,11 @@ class Page:
                 frame for frame in self.all(kind) if all(frame[k] == v for k, v in facts.items())
             ]
 
-        await eventually(
-            lambda: len(found()) >= count, what=f"{kind} {facts} in {self.frames!r:.2000}"
-        )
+        def known() -> bool:
+            assert self.code is None or len(found()) >= count, (self.code, self.socket.close_reason)
+            return len(found()) >= count
+
+        await eventually(known, what=f"{kind} {facts} in {self.frames!r:.2000}")
         return found()[count - 1]
 
     async def shows(self, text: str) -> None:
