@@ -2,7 +2,8 @@
 
 It joins the cluster as a driver, starts what the fabric lacks (registry, node actors),
 serves, and on SIGTERM drains and leaves; sessions go on. SIGUSR1 means that the whole
-fabric goes down: it drains and then has the registry end every owner with its sessions.
+fabric goes down: its callers are told at once, and while the last calls end the registry
+ends every owner with its sessions, so that no call waits for a program that does not stop.
 """
 
 import asyncio
@@ -100,13 +101,13 @@ async def _serve(context: Context, settings: Settings, announcer: Announcer) -> 
             announcer.ready({"address": address})
             version = metadata.version("pty-fabric")
             context.output.note(f"pty-fabric {version} serves on {address} as {member.host}")
-            reason = await ended
+            if await ended == DISPOSE:
+                await gateway.evict()
+                await registry.dispose_all("the fabric goes down")
         finally:
             await gateway.stop()
             await peers.close()
             await sessions.close()
-        if reason == DISPOSE:
-            await registry.dispose_all("the fabric goes down")
     finally:
         await asyncio.to_thread(rayenv.leave)
 

@@ -5,13 +5,14 @@ import os
 import signal
 import socket
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.support import leaks
 from tests.support.command import Command
-from tests.support.eventually import eventually_sync
+from tests.support.eventually import eventually_sync, scaled
 
 FULL = ("--mode", "danger-full-access")
 
@@ -40,6 +41,25 @@ def test_up_and_down_leave_no_process_even_with_sessions_open(fabric):
     assert fabric("status").code == 7
     eventually_sync(lambda: fabric_processes() == before, within=10)
     assert fabric("down", check=True).out.startswith("no fabric")
+
+
+@pytest.mark.parametrize("line", ["", "trap '' INT TERM; "])
+def test_a_send_that_is_open_while_the_fabric_goes_down_is_told_so_at_once(fabric, line):
+    """Also with a program that no interrupt ends. It says something, or silence ends the send."""
+    line += "while :; do echo still here; sleep 0.3; done"
+    fabric("up", "-d", check=True)
+    session = fabric("open", "-q", *FULL, check=True).out.strip()
+    with fabric.start("send", "--json", session, line, "--timeout", "300") as send:
+        eventually_sync(lambda: fabric("list", "--json").json[0]["busy"], within=30)
+        with fabric.start("down") as down:
+            began = time.monotonic()
+            _, err = send.communicate(timeout=60)
+            took = time.monotonic() - began
+            assert send.returncode == 7
+            assert json.loads(err.splitlines()[-1])["error"]["reason"] == "DRAINING"
+            assert down.poll() is None, "the caller is told before everything has ended"
+            assert took < scaled(8)
+            assert down.wait(timeout=90) == 0
 
 
 def test_two_fabrics_do_not_disturb_each_other(fabric, state_dir):
