@@ -49,7 +49,7 @@ from workers.shim.client import ShimClient, Spawned, SpawnRequest
 from workers.slot import SlotConfig
 from workers.terminal.dialects import Dialect, dialect_for
 from workers.terminal.master import Master
-from workers.text.bytelog import ByteLog, cursor_memory, ledger_memory
+from workers.text.bytelog import ByteLog, cursor_memory, ledger_memory, shim_bytes
 from workers.text.cursors import Cursors
 
 STARTUP_TAIL_CHARS = 400
@@ -170,7 +170,7 @@ async def _spawn(
         cwd=prepared.cwd,
         rows=spec.rows,
         cols=spec.cols,
-        log_bytes=settings.scrollback.bytelog_bytes,
+        log_bytes=shim_bytes(settings.scrollback.bytelog_bytes),
         labels=labels.dump(),
         umask=UMASK,
         run_as=prepared.run_as,

@@ -48,6 +48,14 @@ def file_bytes(size: int) -> int:
     return HEADER_BYTES + size
 
 
+def shim_bytes(size: int) -> int:
+    """Return what a shim is asked for, that its file has room for a ring of ``size`` bytes.
+
+    A shim makes the file for good and adds a header of its own idea.
+    """
+    return file_bytes(size) - _SMALL_HEADER_BYTES
+
+
 class ByteLog:
     """The ring behind ``fd``, made on first use; an existing one keeps its own size.
 
