@@ -1,7 +1,9 @@
 """A named Ray actor as a typed asynchronous object: bounded calls, our own errors.
 
 Our own errors come through unchanged; Ray's become the one error given for "away". A call
-that is cancelled, or runs out of time, is aborted over there before it returns here.
+that is cancelled, or runs out of time, is aborted over there before it returns here. A
+question changes nothing, so it is aborted behind its caller's back: an actor beyond a cut
+link confirms no abort, and whoever asked must not wait for that.
 """
 
 import asyncio
@@ -15,6 +17,7 @@ from fabric.core.errors import FabricError, InternalError
 ABORT_TIMEOUT_S = 15.0
 Away = Callable[[str], FabricError]
 Undo = Callable[[Any], Awaitable[None]]
+_Withdraw = Callable[[Any, str, "asyncio.Future[Any]"], Awaitable[None]]
 _log = logging.getLogger(__name__)
 
 
@@ -29,15 +32,32 @@ class ActorHandle:
         self._namespace = namespace
         self._away = away
         self._handle: Any = None
+        self._withdrawals: set[asyncio.Task[None]] = set()
+
+    async def ask(self, method: str, *args: Any, timeout_s: float) -> Any:
+        """Await the answer to a question for ``timeout_s`` and not a moment longer.
+
+        Raises: what the method raises; what ``away`` makes.
+        """
+        return await self._call(method, args, timeout_s, self._withdraw_behind)
 
     async def call(
         self, method: str, *args: Any, timeout_s: float, undo: Undo | None = None
     ) -> Any:
-        """Call and await the answer, at most ``timeout_s``.
+        """Call and await the answer for ``timeout_s``, and then its abort.
 
         ``undo`` is given an answer that arrived although the caller has gone.
         Raises: what the method raises; what ``away`` makes.
         """
+
+        async def withdraw(handle: Any, call_id: str, answer: "asyncio.Future[Any]") -> None:
+            await self._withdraw(handle, call_id, answer, undo)
+
+        return await self._call(method, args, timeout_s, withdraw)
+
+    async def _call(
+        self, method: str, args: tuple[Any, ...], timeout_s: float, withdraw: _Withdraw
+    ) -> Any:
         try:
             async with asyncio.timeout(timeout_s):
                 handle = await self._find()
@@ -49,10 +69,10 @@ class ActorHandle:
             async with asyncio.timeout(timeout_s):
                 return await asyncio.shield(answer)
         except asyncio.CancelledError:
-            await self._withdraw(handle, call_id, answer, undo)
+            await withdraw(handle, call_id, answer)
             raise
         except TimeoutError as error:
-            await self._withdraw(handle, call_id, answer, undo)
+            await withdraw(handle, call_id, answer)
             raise self._away(f"it did not answer {method} within {timeout_s:g} s") from error
         except Exception as error:  # noqa: BLE001  (the boundary to Ray)
             raise self._translated(method, error) from None
@@ -64,6 +84,10 @@ class ActorHandle:
     async def pid(self, timeout_s: float) -> int:
         """Return the actor's process id. Raises: what ``away`` makes."""
         return int(await self._plain("pid", timeout_s))
+
+    async def build(self, timeout_s: float) -> Any:
+        """Return what the actor is made of. Raises: what ``away`` makes, also for older ones."""
+        return await self._plain("build", timeout_s)
 
     async def _plain(self, method: str, timeout_s: float) -> Any:
         try:
@@ -97,6 +121,13 @@ class ActorHandle:
         # Nobody may be left to look at the outcome of an aborted call.
         answer.add_done_callback(lambda done: done.cancelled() or done.exception())
         return answer
+
+    async def _withdraw_behind(
+        self, handle: Any, call_id: str, answer: "asyncio.Future[Any]"
+    ) -> None:
+        work = asyncio.get_running_loop().create_task(self._withdraw(handle, call_id, answer, None))
+        self._withdrawals.add(work)
+        work.add_done_callback(self._withdrawals.discard)
 
     async def _withdraw(
         self, handle: Any, call_id: str, answer: "asyncio.Future[Any]", undo: Undo | None

@@ -6,6 +6,7 @@ itself, with the same folder and the sessions in it.
 
 import asyncio
 
+from fabric.actors.checkup import Build, build_here
 from fabric.actors.hosting import Hosted
 from fabric.actors.labels import LABEL_ARCH, LABEL_OS
 from fabric.actors.names import claim_node_dir, make_state_dir
@@ -42,6 +43,10 @@ class NodeHost(Hosted):
         self._plan = plan
         self._host = host
         super().__init__()
+
+    async def build(self) -> Build:
+        """Say what this actor is made of."""
+        return build_here()
 
     async def make(self) -> Node:
         """Start the node with workers made by Ray."""

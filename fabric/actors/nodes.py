@@ -29,8 +29,16 @@ class RemoteNodes:
         self._starting: dict[HostName, asyncio.Task[None]] = {}
 
     async def states(self) -> tuple[NodeState, ...]:
-        """List the nodes, each by itself; one that does not answer is not alive."""
-        rows = await asyncio.to_thread(ray_nodes)
+        """List the nodes, each by itself; one that does not answer is not alive.
+
+        A silent node costs its own answer and nobody else's: Ray calls a node alive for half
+        a minute after its link was cut. Raises: RegistryUnavailableError.
+        """
+        try:
+            async with asyncio.timeout(self._quick_s):
+                rows = await asyncio.to_thread(ray_nodes)
+        except TimeoutError as error:
+            raise RegistryUnavailableError("Ray does not list its nodes") from error
         known: dict[HostName, NodeState] = {}
         for row in sorted(rows, key=lambda item: bool(item["Alive"])):
             labels = row["Labels"]
@@ -48,7 +56,7 @@ class RemoteNodes:
         if not node.alive:
             return node
         try:
-            state: NodeState = await self._node(node.host).call("state", timeout_s=self._quick_s)
+            state: NodeState = await self._node(node.host).ask("state", timeout_s=self._quick_s)
             return state
         except FabricError as error:
             _log.warning("node does not answer", extra={"host": node.host, "why": error.message})
@@ -106,12 +114,12 @@ class RemoteNodes:
 
     async def sessions(self, host: HostName) -> tuple[Running, ...]:
         """List what runs on a node."""
-        rows: tuple[Running, ...] = await self._node(host).call("sessions", timeout_s=self._quick_s)
+        rows: tuple[Running, ...] = await self._node(host).ask("sessions", timeout_s=self._quick_s)
         return rows
 
     async def locate(self, host: HostName, session_id: SessionId) -> Location:
         """Say how a gateway reaches a session."""
-        location: Location = await self._node(host).call(
+        location: Location = await self._node(host).ask(
             "locate", session_id, timeout_s=self._quick_s
         )
         return location

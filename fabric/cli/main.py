@@ -19,6 +19,7 @@ COMMANDS = {
     "down": "fabric.cli.lifecycle:down",
     "status": "fabric.cli.lifecycle:status",
     "serve": "fabric.cli.serving:serve",
+    "doctor": "fabric.cli.doctor:doctor",
     "drain": "fabric.cli.upkeep:drain",
     "upgrade": "fabric.cli.upkeep:upgrade",
     "config": "fabric.cli.configuration:config",

@@ -107,6 +107,8 @@ def _add_fabric_commands(command: Any) -> None:
     command("down", "stop the fabric that up started, with its sessions")
     command("status", "say what runs here and how to reach it")
 
+    command("doctor", "check this machine and the fabric: what is wrong, why, what to do")
+
     serve = command("serve", "run one gateway of a running cluster (up does this for you)")
     serve.add_argument("--address", metavar="HOST:PORT", help="the Ray cluster")
     serve.add_argument("--announce-fd", type=int, default=-1, help=argparse.SUPPRESS)

@@ -3,7 +3,7 @@
 A link has one or several addresses of the same fabric. It stays with the one that
 answers, since a call through another node's gateway costs a hop more, and moves to the
 next in turn that says it is serving when that one is unavailable. With somewhere else to
-go, a gateway that has fallen silent (a cut link sends no reset) is given up after some ten
+go, a gateway that has fallen silent (a cut link sends no reset) is given up after some four
 seconds by keep-alive pings. Only ``UNAVAILABLE`` is tried
 again, only for calls that may be repeated (they carry a request id, or change nothing),
 a bounded number of times, and never beyond the call's own deadline. Streams are not
@@ -36,7 +36,7 @@ MAX_ATTEMPTS = 6
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 1.0
 # How soon a silent gateway is noticed where there is another, in seconds; twice this at most.
-WATCH_S = 5
+WATCH_S = 2
 PROBE_S = 1.0
 _HEALTH, _SERVING = "/grpc.health.v1.Health/Check", b"\x08\x01"
 MAX_RECEIVE_BYTES = 67_108_864

@@ -16,6 +16,9 @@ from fabric.registry.reconcile import node_reported, nodes_alive
 from fabric.registry.waiting import within
 
 _log = logging.getLogger(__name__)
+# Asking for the nodes is two calls, one after the other, and some time to give up both: with
+# less, one silent node would leave the registry without a view of all the others.
+STATES_CALLS = 2.5
 
 
 class View:
@@ -107,7 +110,7 @@ class View:
 
     async def _refresh(self) -> None:
         try:
-            states = await within(self._limit_s, "the cluster", self._nodes.states())
+            states = await within(STATES_CALLS * self._limit_s, "the cluster", self._nodes.states())
         except FabricError as error:
             raise RegistryUnavailableError(
                 f"the cluster does not say which nodes it has: {error.message}"

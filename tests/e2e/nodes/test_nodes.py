@@ -7,9 +7,12 @@ import pytest
 
 from fabric.core.errors import FabricError, RegistryUnavailableError, SessionLostError
 from tests.e2e.nodes.conftest import GATEWAY_PORT, GIVEN_UP_S, NAMES, WORD_S
-from tests.support.eventually import eventually, pause
+from tests.support.eventually import eventually, pause, scaled
 
 pytestmark = pytest.mark.timeout(600)
+# Ray's own health checks (fabric/actors/rayenv.py); the registry must not wait for them.
+RAY_NOTICES_S = 30.0
+ANSWER_S = 6.0
 
 
 async def open_on(client, *hosts):
@@ -96,6 +99,7 @@ async def test_a_cut_off_machine_rests_is_given_up_and_resumes(client, machines)
 
             await eventually(given_up, within=GIVEN_UP_S, what="it is given up")
             took = time.monotonic() - began
+            assert took < RAY_NOTICES_S, "the registry waited for Ray to notice"
             with pytest.raises(FabricError):
                 await there.send("echo never")
             assert "on-h2" in await names(client)
@@ -111,6 +115,53 @@ async def test_a_cut_off_machine_rests_is_given_up_and_resumes(client, machines)
     assert (await far.status()).pid == before.pid
     assert "never" not in (await far.read()).text
     print(f"\ngiven up {took:.1f} s after the cut, back {back:.1f} s after the healing")  # noqa: T201
+
+
+async def timed(work):
+    """How long a call took, and what its caller was told."""
+    began = time.monotonic()
+    try:
+        await work
+        told = "ok"
+    except FabricError as error:
+        told = error.reason
+    return time.monotonic() - began, told
+
+
+async def test_callers_get_their_answer_soon_after_a_cut(machines, doors):
+    """Whoever calls another machine's session, and whoever does not, is told within seconds."""
+    async with machines.client(doors["h1"], agent="callers") as client:
+        opened = await open_on(client, "h2", "h3")
+        far, near = opened["h3"], opened["h2"]
+        in_flight = asyncio.create_task(timed(far.send("sleep 90", timeout_s=100)))
+        await eventually(lambda: busy(far), within=10, what="the send runs")
+        machines.net["h3"].cut()
+        try:
+            told = {
+                "a send in flight": in_flight,
+                "its status": timed(far.status()),
+                "a new send": timed(far.send("echo no", timeout_s=60)),
+                "a read": timed(far.read()),
+                "a signal": timed(far.signal("SIGINT")),
+                "an open there": timed(client.open(host="h3")),
+                "an open elsewhere": timed(client.open(host="h2")),
+                "a list": timed(client.list()),
+                "a send elsewhere": timed(near.send("echo yes")),
+            }
+            answers = dict(zip(told, await asyncio.gather(*told.values()), strict=True))
+        finally:
+            machines.net["h3"].heal()
+        print("", *(f"{k}: {s:.1f} s, {t}" for k, (s, t) in answers.items()), sep="\n")  # noqa: T201
+        await eventually(lambda: answer(far), within=110, what="it is back")
+    late = {what: row for what, row in answers.items() if row[0] > scaled(ANSWER_S)}
+    assert not late
+    assert {what for what, row in answers.items() if row[1] == "ok"} == {
+        "an open elsewhere", "a list", "a send elsewhere"
+    }  # fmt: skip
+
+
+async def busy(session):
+    return (await session.status()).busy
 
 
 async def test_a_machine_without_power_loses_only_its_own_and_may_come_back(client, machines):
