@@ -211,7 +211,10 @@ def _start_node(
     if settings.address:
         config.update(address=settings.address)
     else:
-        config.update(head=True, session_name=f"session_{cluster.mark}")
+        # A head that finds its state again goes by the name it had; Ray knows it from there.
+        name = None if settings.redis_address else f"session_{cluster.mark}"
+        config.update(head=True, session_name=name, redis=settings.redis_address)
+        config.update(storage=settings.namespace)
     ready = _launch(cluster, config, settings.start_timeout_s, state_dir, progress)
     members = _members(ready["pids"])
     cluster = replace(cluster, address=ready["address"], members=members, starter=members[0])
@@ -249,7 +252,13 @@ def _launch(
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            env=daemon_environment(cluster.token_file, cluster.temp_dir, config.get("node_ip", ""))
+            env=daemon_environment(
+                cluster.token_file,
+                cluster.temp_dir,
+                config.get("node_ip", ""),
+                redis=config.get("redis", ""),
+                storage=config.get("storage", ""),
+            )
             | {MARK: cluster.mark},
             cwd=cluster.temp_dir,
             start_new_session=True,

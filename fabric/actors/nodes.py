@@ -27,12 +27,15 @@ class RemoteNodes:
         self._close_s = plan.settings.registry.close_timeout_s
         self._handles: dict[HostName, ActorHandle] = {}
         self._starting: dict[HostName, asyncio.Task[None]] = {}
+        self._asking: dict[HostName, asyncio.Task[NodeState | None]] = {}
+        self._silent: set[HostName] = set()
 
     async def states(self) -> tuple[NodeState, ...]:
         """List the nodes, each by itself; one that does not answer is not alive.
 
-        A silent node costs its own answer and nobody else's: Ray calls a node alive for half
-        a minute after its link was cut. Raises: RegistryUnavailableError.
+        Ray calls a node alive for half a minute after its link was cut. So a silent node is
+        waited for once; from then on it is asked behind the callers' backs until it answers.
+        Raises: RegistryUnavailableError.
         """
         try:
             async with asyncio.timeout(self._quick_s):
@@ -53,15 +56,33 @@ class RemoteNodes:
         return tuple(await asyncio.gather(*(self._state(node) for node in known.values())))
 
     async def _state(self, node: NodeState) -> NodeState:
+        host = node.host
         if not node.alive:
             return node
+        asking = self._asking.get(host)
+        if asking is None:
+            asking = asyncio.get_running_loop().create_task(self._asked(host))
+            self._asking[host] = asking
+        if host not in self._silent:
+            # Shielded: a question whose asker was cancelled is the next asker's.
+            await asyncio.wait({asking})
+        if asking.done():
+            self._asking.pop(host, None)
+            state = asking.result()
+            if state is not None:
+                self._silent.discard(host)
+                return state
+            self._silent.add(host)
+            self._start(host)
+        return NodeState(host=host, alive=False, os=node.os, arch=node.arch)
+
+    async def _asked(self, host: HostName) -> NodeState | None:
         try:
-            state: NodeState = await self._node(node.host).ask("state", timeout_s=self._quick_s)
-            return state
+            state: NodeState = await self._node(host).ask("state", timeout_s=self._quick_s)
         except FabricError as error:
-            _log.warning("node does not answer", extra={"host": node.host, "why": error.message})
-            self._start(node.host)
-        return NodeState(host=node.host, alive=False, os=node.os, arch=node.arch)
+            _log.warning("node does not answer", extra={"host": host, "why": error.message})
+            return None
+        return state
 
     def _start(self, host: HostName) -> None:
         """Start the node actor of a node that joined later; harmless where there is one."""

@@ -50,11 +50,15 @@ class Membership:
     host: HostName
 
 
-def daemon_environment(token_file: str, temp_dir: str, node_ip: str = "") -> dict[str, str]:
+def daemon_environment(
+    token_file: str, temp_dir: str, node_ip: str = "", *, redis: str = "", storage: str = ""
+) -> dict[str, str]:
     """The environment of a Ray node of ours: this one without foreign Ray settings, and the flags.
 
     ``temp_dir`` tells a node's sandbox which folder of Ray's to hide; ``node_ip`` "" means
-    that the node is reached on this machine only.
+    that the node is reached on this machine only. ``redis`` is where a head keeps its state,
+    under the name ``storage``. No password goes with it: Ray would show it in the command
+    line of its GCS, so that Redis belongs on the head's loopback or behind a firewall.
     """
     env = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
     return (
@@ -65,6 +69,7 @@ def daemon_environment(token_file: str, temp_dir: str, node_ip: str = "") -> dic
             _CLUSTERS: "1" if node_ip else "0",
             "RAY_TMPDIR": temp_dir,
         }
+        | ({"RAY_REDIS_ADDRESS": redis, "RAY_external_storage_namespace": storage} if redis else {})
     )
 
 

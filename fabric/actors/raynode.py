@@ -8,9 +8,10 @@ For that it uses Ray's own ``Node`` class, which is why the project pins Ray's m
 
 The one argument is JSON: ``head``, ``address`` (of a head, unless this is one), ``node_ip``
 (of this node, "" for loopback), ``port`` (of a head, 0 for any), ``labels``,
-``resources``, ``num_cpus``, ``object_store_bytes``, ``temp_dir``, ``session_name`` and
-``ready_file``, which gets ``{"address", "pids"}`` once the node answers. The program
-ends when a process of the node does, and its processes end with it, however it ends.
+``resources``, ``num_cpus``, ``object_store_bytes``, ``temp_dir``, ``session_name`` (null: Ray
+gives it, or has it from Redis, whose address it has from the environment) and ``ready_file``,
+which gets ``{"address", "pids"}`` once the node answers. The program ends when a process of
+the node does, and its processes end with it, however it ends.
 """
 
 import json

@@ -37,6 +37,7 @@ from fabric.core.errors import (
     GatewayUnavailableError,
     OutcomeUnknownError,
     RegistryUnavailableError,
+    SessionLostError,
     SessionNotFoundError,
     TaskNotFoundError,
 )
@@ -69,6 +70,7 @@ T = TypeVar("T")
 READOPT_S = 15.0
 QUICK_S = 10.0
 WAIT_MARGIN_S = 10.0
+SILENT_S = 1.5  # how long the registry may take to say whether a silent gateway's node lives
 REPORT_S = 2.0  # how long a worker's report of an end may take
 MAX_UNKNOWN = 4096
 MAX_REPEATS = 4  # workers that may die under one call that may be repeated
@@ -388,14 +390,27 @@ class Sessions(SharedVerbs):
     async def _there(self, session_id: SessionId, work: Awaitable[Any]) -> Any:
         """Await a call of another node's gateway; one that is silent may have lost the session.
 
-        Raises: SessionLostError, SessionNotFoundError when the registry knows of it.
+        The registry knows at once of a session that is lost. For one that is not it asks the
+        node: one that answers has a gateway that is just starting again, so that repeating
+        helps; for one that is silent the caller gets its answer now. Where the session is
+        stays known: it never moves.
+        Raises: SessionLostError, SessionNotFoundError, DeadlineError (the node is silent).
         """
         try:
             return await work
-        except (GatewayUnavailableError, RegistryUnavailableError, DeadlineError):
+        except (GatewayUnavailableError, RegistryUnavailableError, DeadlineError) as failure:
+            try:
+                async with asyncio.timeout(SILENT_S):
+                    await self._registry.locate(session_id)
+            except (RegistryUnavailableError, DeadlineError, TimeoutError):
+                raise DeadlineError(
+                    f"the node of session {session_id} does not answer; what was asked for may"
+                    " have been done",
+                    session_id=session_id,
+                ) from failure
+            raise
+        except (SessionLostError, SessionNotFoundError):
             self._locations.forget(session_id)
-            with contextlib.suppress(RegistryUnavailableError):
-                await self._registry.locate(session_id)
             raise
 
     async def _ask(

@@ -447,12 +447,14 @@ class ClusterSettings:
 
     With ``node_ip``, an address of this machine that the others reach, ``fabric up`` starts
     a Ray node here: the head of a cluster of several machines (at ``port``, 0: any), or,
-    with ``address``, one that joins it.
+    with ``address``, one that joins it. ``redis_address`` (host:port) is where a head keeps
+    what it knows, so that the cluster outlives the head; empty: in memory only.
     """
 
     address: str = ""
     node_ip: str = ""
     port: int = 0
+    redis_address: str = ""
     namespace: str = "pty-fabric"
     host: str = ""
     state_dir: str = ""
@@ -464,6 +466,19 @@ class ClusterSettings:
         """Check ranges. Raises: SettingsError."""
         faults = positive("cluster", self, "port")
         faults.check(0 <= self.port < 65_536, "port", self.port, "must be 0 to 65535")
+        name, _, port = self.redis_address.rpartition(":")
+        faults.check(
+            not self.redis_address or bool(name and port.isdigit()),
+            "redis_address",
+            self.redis_address,
+            "must read host:port",
+        )
+        faults.check(
+            not self.redis_address or self.port > 0,
+            "port",
+            self.port,
+            "must be fixed with redis_address: the other nodes look for the new head where it was",
+        )
         faults.raise_if_any()
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from fabric.core.clock import Clock, SystemClock
 from fabric.core.errors import (
+    DeadlineError,
     DrainingError,
     InternalError,
     NodeNotFoundError,
@@ -60,6 +61,8 @@ from fabric.registry.view import View
 from fabric.registry.waiting import every, within
 
 _log = logging.getLogger(__name__)
+# What a node that did not answer before gets to answer; its callers repeat by themselves.
+SILENT_S = 0.5
 
 
 class Registry(Telling):
@@ -318,6 +321,8 @@ class Registry(Telling):
         if host is None:
             raise InternalError(f"session {session_id} has no node")
         limit = self._settings.node_call_timeout_s
+        if self._view.is_silent(host):
+            limit = min(limit, SILENT_S)
         try:
             return await within(limit, f"node {host}", self._nodes.locate(host, session_id))
         except SessionNotFoundError as error:
@@ -325,7 +330,7 @@ class Registry(Telling):
             raise SessionLostError(
                 f"session {session_id} is not on node {host} any more", session_id=session_id
             ) from error
-        except (NodeNotFoundError, RegistryUnavailableError) as error:
+        except (NodeNotFoundError, RegistryUnavailableError, DeadlineError) as error:
             raise RegistryUnavailableError(
                 f"node {host} of session {session_id} does not answer", session_id=session_id
             ) from error

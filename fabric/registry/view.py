@@ -49,6 +49,11 @@ class View:
             for node in self._states.values()
         )
 
+    def is_silent(self, host: HostName) -> bool:
+        """Tell whether a node did not answer when it was asked last."""
+        node = self._states.get(host)
+        return node is not None and not node.alive
+
     def take_warm(self, host: HostName) -> None:
         """Count a warm slot as used until the node is asked again."""
         self.warm_taken[host] += 1

@@ -1,3 +1,5 @@
+import asyncio
+
 import pytest
 
 from fabric.actors.peers import KEEP_S, Peers
@@ -46,5 +48,26 @@ async def test_a_gateway_that_came_back_elsewhere_is_found():
     await peers.sessions_on("h1")
     book.rows["h1"] = "127.0.0.1:2"
     clock.advance(KEEP_S + 1)
+    assert (await peers.sessions_on("h1")).address == "127.0.0.1:1"  # asked for behind its back
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
     assert (await peers.sessions_on("h1")).address == "127.0.0.1:2"
+    await peers.close()
+
+
+async def test_a_slow_answer_about_the_nodes_delays_no_call_to_a_known_one():
+    book, clock = Book(), ManualClock()
+    peers = Peers(book, Verbs, clock)
+    await peers.sessions_on("h1")
+    gate = asyncio.Event()
+    answered = book.nodes
+
+    async def slow():
+        await gate.wait()
+        return await answered()
+
+    book.nodes = slow
+    clock.advance(KEEP_S + 1)
+    async with asyncio.timeout(1):
+        assert (await peers.sessions_on("h1")).address == "127.0.0.1:1"
     await peers.close()
