@@ -8,6 +8,7 @@ from typing import Any
 
 from fabric.actors.handles import ActorHandle
 from fabric.actors.names import REGISTRY
+from fabric.core.census import Census
 from fabric.core.errors import FabricError, RegistryUnavailableError
 from fabric.core.ids import (
     AgentId,
@@ -72,6 +73,11 @@ class RemoteRegistry:
         """List the nodes with their capacity."""
         rows: tuple[NodeState, ...] = await self._ask("nodes", timeout_s=self._quick_s + MARGIN_S)
         return rows
+
+    async def census(self) -> Census:
+        """Count owners, sessions and tasks."""
+        counts: Census = await self._ask("census")
+        return counts
 
     # Owners
 

@@ -215,6 +215,7 @@ def status(context: Context) -> int:
             f"gateway: {record.gateway or 'starting'}",
             f"cluster: {record.cluster or 'starting'}{' (embedded)' if record.embedded else ''}",
             f"state:   {state.folder}",
+            f"metrics: {f'http://{record.metrics}/metrics' if record.metrics else 'off'}",
             f"logs:    {Path(state.logs)}",
         ]
     )

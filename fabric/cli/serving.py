@@ -94,11 +94,16 @@ async def _serve(context: Context, settings: Settings, announcer: Announcer) -> 
         )
         sessions = Sessions(member.host, registry, peers)
         gateway = Gateway(
-            settings.gateway, registry, sessions, host=member.host, limits=limits_of(settings)
+            settings.gateway,
+            registry,
+            sessions,
+            host=member.host,
+            limits=limits_of(settings),
+            metrics=settings.metrics,
         )
         address = await gateway.start()
         try:
-            announcer.ready({"address": address})
+            announcer.ready({"address": address, "metrics": gateway.metrics_address})
             version = metadata.version("pty-fabric")
             context.output.note(f"pty-fabric {version} serves on {address} as {member.host}")
             if await ended == DISPOSE:

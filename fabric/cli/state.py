@@ -39,6 +39,7 @@ class Record:
     version: str
     gateway_pid: int = 0
     gateway_start_time: int = 0
+    metrics: str = ""
 
 
 def default_folder(environ: Mapping[str, str]) -> Path:

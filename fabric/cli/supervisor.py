@@ -45,6 +45,7 @@ class GatewayProcess:
     def __init__(self, process: asyncio.subprocess.Process, facts: dict[str, Any]) -> None:
         self.process = process
         self.address: str = facts["address"]
+        self.metrics = str(facts.get("metrics", ""))
         self.began = time.monotonic()
 
     @classmethod
@@ -292,6 +293,7 @@ class Supervisor:
             version=metadata.version("pty-fabric"),
             gateway_pid=process,
             gateway_start_time=start_time_of(process) if process else 0,
+            metrics=self._gateway.metrics if self._gateway else "",
         )
 
     def _tell(self, record: Record) -> None:

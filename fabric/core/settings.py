@@ -11,6 +11,8 @@ from fabric.core.checking import Faults, positive
 from fabric.core.errors import SettingsError as SettingsError  # its home for those who set
 from fabric.core.model import Network, SandboxMode
 from fabric.core.policy import parse as parse_policies
+from fabric.core.settings_observe import MetricsSettings as MetricsSettings
+from fabric.core.settings_observe import TraceSettings as TraceSettings
 from fabric.core.settings_web import WebSettings
 
 MIN_RESULT_BYTES = 64
@@ -509,3 +511,5 @@ class Settings:
     worker: WorkerSettings = field(default_factory=WorkerSettings)
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
     log: LogSettings = field(default_factory=LogSettings)
+    metrics: MetricsSettings = field(default_factory=MetricsSettings)
+    trace: TraceSettings = field(default_factory=TraceSettings)

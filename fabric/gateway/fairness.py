@@ -15,6 +15,7 @@ of its turns ends, which is soon, so no clock of its own is needed.
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 
 from fabric.core.errors import QueueFullError
 
@@ -55,7 +56,10 @@ class _Line:
 class Turns:
     """The lines of all owners that call. Make it inside the running loop."""
 
-    def __init__(self, share: int, max_line: int) -> None:
+    def __init__(
+        self, share: int, max_line: int, waited: Callable[[float], None] = lambda seconds: None
+    ) -> None:
+        self._waited = waited
         self._share = share
         self._max_line = max_line
         self._loop = asyncio.get_running_loop()
@@ -66,6 +70,11 @@ class Turns:
     def __len__(self) -> int:
         """How many owners have calls in work or waiting."""
         return len(self._lines)
+
+    @property
+    def waiting(self) -> int:
+        """How many calls wait."""
+        return sum(len(line.calls) for line in self._lines.values())
 
     async def take(self, owner_id: str, hold_s: float = HOLD_S) -> Turn:
         """Wait for a turn of at most ``hold_s`` seconds. Raises: QueueFullError."""
@@ -107,8 +116,10 @@ class Turns:
             )
         future: asyncio.Future[None] = self._loop.create_future()
         line.calls.append(future)
+        began = self._loop.time()
         try:
             await future
+            self._waited(self._loop.time() - began)
         except asyncio.CancelledError:
             if future.done() and not future.cancelled():
                 self.ended(line)  # the turn came just as the call went away

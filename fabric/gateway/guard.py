@@ -20,7 +20,7 @@ from typing import Any, cast
 import grpc
 from google.protobuf.message import DecodeError
 
-from fabric.core import log, metrics
+from fabric.core import log
 from fabric.core.context import from_peer
 from fabric.core.errors import (
     DrainingError,
@@ -39,6 +39,7 @@ from fabric.gateway.auth import Authenticator
 from fabric.gateway.bearer import Identity
 from fabric.gateway.calls import NO_OWNER, Access, Call, Kind, Route
 from fabric.gateway.fairness import HOLD_OF_WAITS_S, HOLD_S, Turns
+from fabric.gateway.meters import Meter, Meters, label_of
 from fabric.gateway.tokens import KeyRing, UnknownKeyError
 from fabric.wire import metadata, status
 from fabric.wire.fields import refuse_unknown
@@ -60,19 +61,20 @@ class Guard:
         authenticator: Authenticator,
         keys: KeyRing,
         refresh: Refresh,
-        store: metrics.Metrics,
+        meters: Meters,
         policies: OwnerPolicies | None = None,
     ) -> None:
         self._settings = settings
         self._authenticator = authenticator
         self._keys = keys
         self._refresh = refresh
-        self._metrics = store
+        self._meters = meters
         self._running: dict[asyncio.Task[Any], tuple[Call, Kind]] = {}
         self._policies = policies or OwnerPolicies()
         self._turns = Turns(
             settings.turns_per_owner or max(MIN_TURNS, os.cpu_count() or 1),
             settings.max_line_per_owner,
+            meters.waited,
         )
         self._waits: Counter[str] = Counter()
         self._principal_waits: Counter[str] = Counter()
@@ -86,6 +88,15 @@ class Guard:
         """How many calls run."""
         return len(self._running)
 
+    @property
+    def in_line(self) -> int:
+        """How many calls wait for their owner's turn."""
+        return self._turns.waiting
+
+    def running(self) -> list[str]:
+        """List the calls that run by the names of their methods."""
+        return [label_of(call.method) for call, _ in self._running.values()]
+
     def handler(self, method: Method, route: Route) -> "grpc.RpcMethodHandler[Any, Any]":
         """Wrap one route as gRPC wants it; messages pass as bytes."""
         if method.client_streaming:
@@ -98,6 +109,8 @@ class Guard:
 
     def _unary(self, method: Method, route: Route) -> Callable[[bytes, Any], Awaitable[bytes]]:
         handler = route.handler
+        meter = self._meters.of(method)
+        answered = meter.answered
 
         async def rpc(raw: bytes, context: Any) -> bytes:
             answer = b""
@@ -106,14 +119,17 @@ class Guard:
                 nonlocal answer
                 response = await handler(call, self._parse(method, raw))
                 answer = response.SerializeToString()
+                if answered is not None:
+                    answered(response)
 
-            await self._run(method, route, context, body, len(raw), lambda: len(answer))
+            await self._run(method, route, context, body, len(raw), lambda: len(answer), meter)
             return answer
 
         return rpc
 
     def _streaming(self, method: Method, route: Route) -> Callable[[Any, Any], Awaitable[None]]:
         handler = route.handler
+        meter = self._meters.of(method)
 
         async def rpc(incoming: Any, context: Any) -> None:
             sent = 0
@@ -136,7 +152,7 @@ class Guard:
                     await handler(call, self._parse(method, incoming), write)
 
             size = 0 if method.client_streaming else len(incoming)
-            await self._run(method, route, context, body, size, lambda: sent)
+            await self._run(method, route, context, body, size, lambda: sent, meter)
 
         return rpc
 
@@ -150,6 +166,7 @@ class Guard:
         body: Callable[[Call], Awaitable[None]],
         bytes_in: int,
         bytes_out: Callable[[], int],
+        meter: Meter,
     ) -> None:
         started = time.perf_counter()
         task = cast("asyncio.Task[Any]", asyncio.current_task())
@@ -179,12 +196,11 @@ class Guard:
                 return
             answer = status.status_of(error)
             code, reason = answer.code.name, error.reason
+            self._meters.failed(reason)
             await context.abort_with_status(answer)
         finally:
             seconds = time.perf_counter() - started
-            self._metrics.observe(
-                metrics.GATEWAY_RPC_SECONDS, seconds, method=method.name, code=code
-            )
+            meter.ended(code, seconds, bytes_in, bytes_out())
             if _log.isEnabledFor(logging.INFO):
                 facts: dict[str, object] = {
                     "method": method.name,
@@ -300,14 +316,12 @@ class Guard:
             self._principal_waits[call.identity.principal] += 1
         self._running[task] = (call, route.kind)
         self._idle.clear()
-        self._metrics.set(metrics.GATEWAY_CALLS_ACTIVE, len(self._running))
 
     def _leave(self, task: "asyncio.Task[Any]", call: Call, route: Route) -> None:
         call.unbound()
         del self._running[task]
         if not self._running:
             self._idle.set()
-        self._metrics.set(metrics.GATEWAY_CALLS_ACTIVE, len(self._running))
         if route.kind is not Kind.QUICK and call.owner_id is not None:
             _one_less(self._waits, call.owner_id)
             _one_less(self._principal_waits, call.identity.principal)

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Protocol
 
 from fabric.core.attach import AttachEvent, AttachStart, WriteReceipt, WriteRequest
+from fabric.core.census import Census
 from fabric.core.ids import AgentId, HostName, Principal, RequestId, SessionId, TaskId
 from fabric.core.model import (
     BytesPage,
@@ -118,6 +119,10 @@ class RegistryPort(Protocol):
 
     async def nodes(self) -> tuple[NodeState, ...]:
         """List the nodes with their capacity."""
+        ...
+
+    async def census(self) -> Census:
+        """Count owners, sessions and tasks."""
         ...
 
     async def list_tasks(self, caller: Caller) -> tuple[TaskRecord, ...]:

@@ -19,15 +19,18 @@ from fabric.core.clock import Clock, SystemClock
 from fabric.core.errors import FabricError, UnsupportedError
 from fabric.core.ids import HostName
 from fabric.core.metrics import Metrics
-from fabric.core.settings import GatewaySettings, SettingsError
+from fabric.core.settings import GatewaySettings, MetricsSettings, SettingsError
 from fabric.gateway.admin import FabricService
 from fabric.gateway.auth import Authenticator, server_credentials
 from fabric.gateway.calls import Routes
 from fabric.gateway.events import EventService
+from fabric.gateway.exposition import Exposition
 from fabric.gateway.guard import Guard
 from fabric.gateway.limits import Limits
 from fabric.gateway.lingering import Lingering
+from fabric.gateway.meters import Meters
 from fabric.gateway.news import News
+from fabric.gateway.observing import Observing
 from fabric.gateway.owners import OwnerService
 from fabric.gateway.ports import RegistryPort, SessionsPort, ViewsPort
 from fabric.gateway.ptys import PtyService
@@ -68,7 +71,7 @@ class Gateway:
         host: HostName,
         limits: Limits | None = None,
         clock: Clock | None = None,
-        metrics: Metrics | None = None,
+        metrics: MetricsSettings | None = None,
         views: ViewsPort | None = None,
     ) -> None:
         self._settings = settings
@@ -79,7 +82,11 @@ class Gateway:
         self.shared = SharedTerminals(registry, sessions)
         self._limits = limits or Limits(max_message_bytes=settings.max_message_bytes)
         self._clock = clock or SystemClock()
-        self.metrics = metrics or Metrics()
+        self.metrics = Metrics()
+        self._metrics_settings = metrics
+        self._meters = Meters(self.metrics)
+        self._exposition: Exposition | None = None
+        self._observing: Observing | None = None
         self._server: grpc.aio.Server | None = None
         self._health = health.aio.HealthServicer()
         self._guard: Guard | None = None
@@ -104,13 +111,14 @@ class Gateway:
         async def join() -> None:
             keys.replace(await self._registry.join(self._host, advertised))
 
-        guard = Guard(settings, authenticator, keys, join, self.metrics, self._limits.policies)
+        guard = Guard(settings, authenticator, keys, join, self._meters, self._limits.policies)
         guard.draining = True  # until the keys are there
         self._register(server, guard, keys)
         await self._say(health_pb2.HealthCheckResponse.NOT_SERVING)
         await server.start()
         try:
             await join()
+            await self._expose(guard)
         except BaseException:
             await server.stop(None)
             raise
@@ -120,6 +128,27 @@ class Gateway:
         self._server, self._guard = server, guard
         _log.info("gateway listens", extra={"address": self.address, "node": self._host})
         return self.address
+
+    async def _expose(self, guard: Guard) -> None:
+        settings = self._metrics_settings
+        if settings is None:
+            return
+        self._observing = Observing(
+            self.metrics,
+            self._registry,
+            refresh_s=settings.refresh_s,
+            running=guard.running,
+            in_line=lambda: guard.in_line,
+            draining=lambda: guard.draining,
+        )
+        if settings.listen:
+            self._exposition = Exposition(settings.listen, self._observing.text)
+            await self._exposition.start()
+
+    @property
+    def metrics_address(self) -> str:
+        """Where metrics are served, empty when they are not."""
+        return "" if self._exposition is None else self._exposition.address
 
     async def _say(self, status: Any) -> None:
         for name in ("", *SERVICES):
@@ -172,7 +201,13 @@ class Gateway:
             SharedTerminalService(shared, self._registry, self._sessions, lingering, self._views),
             EventService(self._registry, News(self._registry)),
             ToolService(
-                self._registry, self._sessions, self._limits, lingering, self._record, shared
+                self._registry,
+                self._sessions,
+                self._limits,
+                lingering,
+                self._record,
+                shared,
+                self._meters,
             ),
             FabricService(self._registry, self._limits, self._host, lambda: guard.draining),
         ]
@@ -213,6 +248,10 @@ class Gateway:
         if left:
             _log.warning("calls left behind by the drain", extra={"calls": left})
         await server.stop(FLUSH_S)
+        if self._exposition is not None:
+            await self._exposition.stop()
+        if self._observing is not None:
+            await self._observing.close()
         if self._record is not None:
             self._record.close()
         _log.info("gateway stopped", extra={"address": self.address})

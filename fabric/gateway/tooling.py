@@ -34,6 +34,7 @@ from fabric.core.shared import SharedPage, SharedResult, SharedSend
 from fabric.gateway.calls import Access, Call, Kind, Route, Routes
 from fabric.gateway.limits import Limits
 from fabric.gateway.lingering import Lingering
+from fabric.gateway.meters import Meters
 from fabric.gateway.ports import RegistryPort, SessionsPort
 from fabric.gateway.shared import SharedTerminals
 from fabric.gateway.terminals import refuse_large
@@ -57,8 +58,10 @@ class BoundVerbs:
         limits: Limits,
         lingering: Lingering,
         shared: SharedTerminals,
+        meters: Meters | None = None,
     ) -> None:
         self._shared = shared
+        self._meters = meters
         self._lingering = lingering
         self._call = call
         self._registry = registry
@@ -85,7 +88,10 @@ class BoundVerbs:
         if timeout_s < limit:
             request = replace(request, timeout_s=timeout_s)
         work = self._sessions.send(self._call.caller, session_id, request)
-        return await self._lingering.run(self._call, request.request_id, work)
+        result = await self._lingering.run(self._call, request.request_id, work)
+        if self._meters is not None:
+            self._meters.settled(result.wait_reason, result.evidence)
+        return result
 
     async def read(self, session_id: SessionId, offset: int, count: int) -> ReadPage:
         """Read a page."""
@@ -170,7 +176,9 @@ class ToolService:
         lingering: Lingering,
         record: CallRecord | None = None,
         shared: SharedTerminals | None = None,
+        meters: Meters | None = None,
     ) -> None:
+        self._meters = meters
         self._shared = shared or SharedTerminals(registry, sessions)
         self._lingering = lingering
         self._registry = registry
@@ -218,7 +226,13 @@ class ToolService:
     async def _answer(self, call: Call, message: pb.CallToolRequest) -> Answer:
         request_id = parse_request_id(message.request_id)
         verbs = BoundVerbs(
-            call, self._registry, self._sessions, self._limits, self._lingering, self._shared
+            call,
+            self._registry,
+            self._sessions,
+            self._limits,
+            self._lingering,
+            self._shared,
+            self._meters,
         )
         caller = ToolCaller(
             verbs,

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from dataclasses import replace
 
+from fabric.core.census import Census
 from fabric.core.clock import Clock, SystemClock
 from fabric.core.errors import (
     DeadlineError,
@@ -47,6 +48,7 @@ from fabric.core.settings import RegistrySettings, SharedSettings, ShellSettings
 from fabric.registry.books import Books, Effect
 from fabric.registry.calls import Ticket
 from fabric.registry.closing import Closings
+from fabric.registry.counting import census_of
 from fabric.registry.ending import Endings
 from fabric.registry.hands import Hands, cancel
 from fabric.registry.instructions import Change
@@ -189,6 +191,11 @@ class Registry(Telling):
         self._require_ready()
         await self._view.refresh()
         return self._view.states()
+
+    async def census(self) -> Census:
+        """Count owners, sessions and tasks."""
+        self._require_ready()
+        return census_of(self._books)
 
     # Owners
 

@@ -18,6 +18,7 @@ of their output, ``retention_s`` each; the oldest settled go first. A reservatio
 nothing becomes of is dropped after ``RESERVATION_S``.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -118,6 +119,10 @@ class Tasks:
                 limit=limit,
             )
         return self._add(Task(record, False, now, adoption))
+
+    def states(self) -> Counter[TaskState]:
+        """Count the tasks by their state."""
+        return Counter(task.record.state for task in self._tasks.values())
 
     def active(self, owner_id: OwnerId) -> int:
         """Count an owner's tasks that have not settled, reservations too."""

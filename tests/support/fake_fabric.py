@@ -17,6 +17,7 @@ from fabric.core.attach import (
     WriteReceipt,
     WriteRequest,
 )
+from fabric.core.census import Census
 from fabric.core.clock import Clock, SystemClock
 from fabric.core.context import from_peer
 from fabric.core.errors import (
@@ -331,6 +332,10 @@ class FakeFabric:
     async def nodes(self) -> tuple[NodeState, ...]:
         self._reach()
         return (NodeState(HOST, True, sessions=len(self.sessions), max_sessions=64),)
+
+    async def census(self) -> Census:
+        self._reach()
+        return Census(len(self.owners), (("published", len(self.sessions)),), ())
 
     async def list_tasks(self, caller: Caller) -> tuple[TaskRecord, ...]:
         self._owner(caller)

@@ -121,6 +121,7 @@ class LocalFabric:
             host=HOST,
             limits=limits_of(settings),
             views=self.desk,
+            metrics=settings.metrics,
         )
         sources = Sources(
             self.registry, self.sessions, self.gateway.shared, settings.web.overview_s
