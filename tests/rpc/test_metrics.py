@@ -103,7 +103,11 @@ async def test_a_registry_that_is_away_is_said_and_its_figures_are_missing(gatew
     assert rows["fabric_gateway_registry_up"] == 0
     assert not [name for name in rows if name.startswith(("fabric_registry", "fabric_node"))]
     fabric.away = 0
-    assert (await scrape(gateway.metrics_address))["fabric_gateway_registry_up"] == 1
+
+    async def is_back():
+        return (await scrape(gateway.metrics_address))["fabric_gateway_registry_up"]
+
+    await eventually(is_back)
 
 
 @pytest.mark.parametrize(
