@@ -1,0 +1,80 @@
+"""The files an operator takes: plans can be read, each query of the dashboard names what exists."""
+
+import importlib.util
+import json
+import re
+
+import pytest
+
+from fabric.core.metrics import METRICS, Kind
+from fabric.load.plan import read_plan
+from tests.support.paths import ROOT
+
+PLANS = sorted((ROOT / "cluster" / "load").glob("*.toml"))
+GRAFANA = ROOT / "cluster" / "grafana"
+BOARD = json.loads((GRAFANA / "fabric.json").read_text())
+QUERIES = [
+    (panel["title"], target["expr"], target["legendFormat"])
+    for panel in BOARD["panels"]
+    for target in panel["targets"]
+]
+# Labels that Prometheus adds to every series, and that of histograms.
+ADDED = {"instance", "job", "le"}
+
+
+@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
+def test_every_plan_can_be_read_and_has_marks(path):
+    plan, marks = read_plan(path)
+    assert plan.title
+    assert marks
+    assert f"cluster/load/{path.name}" in path.read_text()
+
+
+def test_plans_are_listed():
+    text = (ROOT / "cluster" / "load" / "README.md").read_text()
+    assert all(path.name in text for path in PLANS)
+
+
+def metrics_in(query):
+    found = []
+    for name in re.findall(r"\bfabric_[a-z_]+", query):
+        base, ending = name, ""
+        for suffix in ("_bucket", "_sum", "_count"):
+            if name not in METRICS and name.endswith(suffix):
+                base, ending = name.removesuffix(suffix), suffix
+        found.append((base, ending))
+    return found
+
+
+@pytest.mark.parametrize(("title", "query", "legend"), QUERIES)
+def test_every_query_names_metrics_and_labels_that_exist(title, query, legend):
+    found = metrics_in(query)
+    assert found, title
+    allowed = set(ADDED)
+    for base, ending in found:
+        assert base in METRICS, f"{title}: {base}"
+        assert bool(ending) == (METRICS[base].kind is Kind.HISTOGRAM), f"{title}: {base}{ending}"
+        allowed |= set(METRICS[base].labels)
+        if METRICS[base].kind is Kind.GAUGE:
+            assert "rate(" not in query
+        else:
+            assert "rate(" in query, f"{title}: a counter is of no use without its rate"
+    used = set(re.findall(r"{{(\w+)}}", legend)) | set(re.findall(r"(\w+)=~?\"", query))
+    for group in re.findall(r"by \(([^)]*)\)", query):
+        used |= {name.strip() for name in group.split(",")}
+    assert used <= allowed, title
+    assert query.count("(") == query.count(")")
+
+
+def test_every_gateway_metric_is_shown():
+    shown = {base for _, query, _ in QUERIES for base, _ in metrics_in(query)}
+    served = {name for name in METRICS if not name.startswith("fabric_worker_")}
+    assert served == shown
+
+
+def test_the_dashboard_is_the_one_its_program_writes():
+    spec = importlib.util.spec_from_file_location("make_dashboard", GRAFANA / "make.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.dashboard() == BOARD
+    assert len({panel["id"] for panel in BOARD["panels"]}) == len(BOARD["panels"])
