@@ -43,6 +43,7 @@ COMMANDS = {
     "tls": "fabric.cli.credentials:tls",
     "list": "fabric.cli.terminals:list_sessions",
     "load": "fabric.cli.load:load",
+    "top": "fabric.cli.top:top",
 }
 
 

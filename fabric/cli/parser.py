@@ -3,7 +3,7 @@
 import argparse
 from typing import Any, NoReturn
 
-from fabric.cli.parser_load import add_load_command
+from fabric.cli.parser_load import add_load_command, add_top_command
 from fabric.core.errors import InvalidRequestError
 from fabric.core.model import SandboxMode, SignalName
 from fabric.core.sources import known_keys
@@ -75,6 +75,7 @@ def build() -> argparse.ArgumentParser:
     _add_credential_commands(command, common)
     _add_model_commands(command)
     add_load_command(command)
+    add_top_command(command)
     return parser
 
 

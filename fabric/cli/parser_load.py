@@ -1,4 +1,4 @@
-"""The arguments of ``fabric load``."""
+"""The arguments of ``fabric load`` and ``fabric top``."""
 
 from typing import Any
 
@@ -49,6 +49,29 @@ def add_load_command(command: Any) -> None:
     load.add_argument(
         "--allowed", type=float, default=10.0, metavar="PERCENT", help="compare: no change (10)"
     )
+
+
+def add_top_command(command: Any) -> None:
+    """Add the command to the parser."""
+    top = command("top", "show nodes, owners, sessions, rates and latencies as they are now")
+    top.add_argument(
+        "--metrics", metavar="HOST:PORT", action="append", default=[],
+        help="a gateway's metrics; repeats; else the local fabric's",
+    )  # fmt: skip
+    top.add_argument(
+        "--interval", type=_interval, default=2.0, metavar="S", help="between two looks (2)"
+    )
+    top.add_argument("--once", action="store_true", help="print one view and end")
+
+
+def _interval(text: str) -> float:
+    value = float(text)
+    if not 0.1 <= value <= 3600:
+        raise ValueError(text)
+    return value
+
+
+_interval.__name__ = "number of seconds from 0.1 to 3600"
 
 
 def _count_of_seconds(text: str) -> float:

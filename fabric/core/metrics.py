@@ -165,7 +165,9 @@ class Metrics:
         """Yield the lines of the Prometheus text format."""
         plain: dict[Metric, list[str]] = {}
         for metric, values, value in self.rows():
-            plain.setdefault(metric, []).append(f"{metric.name}{_labels(metric, values)} {value:g}")
+            plain.setdefault(metric, []).append(
+                f"{metric.name}{_labels(metric, values)} {_number(value)}"
+            )
         for metric, lines in sorted(plain.items(), key=lambda item: item[0].name):
             yield from _head(metric)
             yield from sorted(lines)
@@ -193,8 +195,13 @@ def _histogram(metric: Metric, values: Values, row: Histogram) -> Iterator[str]:
     for bound, count in zip((*map(str, BUCKETS_S), "+Inf"), row.counts, strict=True):
         seen += count
         yield f"{metric.name}_bucket{_labels(metric, values, bound)} {seen}"
-    yield f"{metric.name}_sum{_labels(metric, values)} {row.total:g}"
+    yield f"{metric.name}_sum{_labels(metric, values)} {_number(row.total)}"
     yield f"{metric.name}_count{_labels(metric, values)} {seen}"
+
+
+def _number(value: float) -> str:
+    """Write a number with every digit: a counter of bytes grows by less than it is long."""
+    return str(int(value)) if value == int(value) else repr(value)
 
 
 def _labels(metric: Metric, values: Values, bound: str = "") -> str:

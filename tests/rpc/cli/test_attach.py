@@ -1,14 +1,12 @@
 """``fabric attach`` in a terminal of its own: what a person sees, and what is left behind."""
 
 import asyncio
-import os
 import signal
 import sys
 import termios
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pyte
 import pytest
 
 from fabric.cli.attach import detach_key_of
@@ -16,56 +14,10 @@ from fabric.core.errors import InvalidRequestError
 from tests.support.bare import base_env, spawn_on_pty
 from tests.support.eventually import eventually
 from tests.support.local_fabric import local_fabric
+from tests.support.person import Person
 
 AGENT = "person"
 ROWS, COLS = 20, 70
-
-
-class Person:
-    """Somebody at a terminal that runs ``fabric attach``."""
-
-    def __init__(self, process, master, before):
-        self.process, self.master, self.before = process, master, before
-        self.raw = bytearray()
-        self.screen = pyte.Screen(COLS, ROWS)
-        self._stream = pyte.ByteStream(self.screen)
-        os.set_blocking(master, False)
-        asyncio.get_running_loop().add_reader(master, self._read)
-
-    def _read(self):
-        try:
-            data = os.read(self.master, 65_536)
-        except OSError:
-            data = b""
-        if not data:
-            asyncio.get_running_loop().remove_reader(self.master)
-            return
-        self.raw += data
-        self._stream.feed(data)
-
-    def type(self, data):
-        os.write(self.master, data)
-
-    async def sees(self, text):
-        await eventually(lambda: text in "\n".join(self.screen.display), 15, f"{text!r} shown")
-
-    async def prints(self, text):
-        await eventually(lambda: text in self.raw, 15, f"{text!r} printed")
-
-    @property
-    def is_raw(self):
-        return not termios.tcgetattr(self.master)[3] & termios.ICANON
-
-    async def ended(self):
-        await eventually(lambda: self.process.poll() is not None, 15, "the command ended")
-        return self.process.returncode
-
-    def close(self):
-        asyncio.get_running_loop().remove_reader(self.master)
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        os.close(self.master)
 
 
 @pytest.fixture
@@ -85,7 +37,7 @@ async def place(tmp_path):
                     "TERM": "xterm-256color",
                 }
                 process, master = spawn_on_pty(argv, env, rows=ROWS, cols=COLS, cwd=str(Path.cwd()))
-                person = Person(process, master, termios.tcgetattr(master))
+                person = Person(process, master, ROWS, COLS)
                 try:
                     yield person
                 finally:
