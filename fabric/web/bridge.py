@@ -29,6 +29,8 @@ from fabric.web.tickets import Kind
 
 AGAIN_S = 0.5
 DRAINING = "draining"
+INVALID_RESUME = "invalid-resume"
+OCCUPIED = "occupied"
 GONE = frozenset(
     {"SESSION_NOT_FOUND", "SESSION_CLOSING", "OWNER_NOT_LIVE", "FOREIGN_SESSION", "SESSION_EXITED"}
 )
@@ -115,10 +117,9 @@ class Bridge:
             await self._first_of(overview.show(), self._listen(overview), self._beat())
             return
         info = await self._sources.find(guest.grant)
-        start = ViewStart(guest.view, guest.grant.readonly, guest.proof)
-        events = self._sources.events(guest.grant.caller, info, start)
+        first, events = await self._open(guest, info)
         async with contextlib.aclosing(events):
-            person = await self._attach(guest, info, await anext(events))
+            person = await self._attach(guest, info, first)
             loops = [self._show(guest, info, events), self._listen(None), self._beat()]
             if person is not None:
                 loops += [person.run(), _until(person.failed)]
@@ -127,6 +128,25 @@ class Bridge:
             finally:
                 if person is not None:
                     await person.close()
+
+    async def _open(
+        self, guest: Guest, info: SessionInfo
+    ) -> tuple[ViewEvent, AsyncGenerator[ViewEvent, None]]:
+        """Begin the stream; a proof that counts no more makes the claim one like any other."""
+        first = None
+        for proof in dict.fromkeys((guest.proof, "")):
+            start = ViewStart(guest.view, guest.grant.readonly, proof)
+            events = self._sources.events(guest.grant.caller, info, start)
+            try:
+                event = await anext(events)
+            except BaseException:
+                await events.aclose()
+                raise
+            if event.reason != INVALID_RESUME:
+                break
+            first = event
+            await events.aclose()
+        return (first if event.reason == OCCUPIED and first else event), events
 
     async def _first_of(self, *loops: Coroutine[Any, Any, None]) -> None:
         tasks = [asyncio.get_running_loop().create_task(loop) for loop in loops]

@@ -94,7 +94,7 @@ class Page:
             assert self.code is None or len(found()) >= count, (self.code, self.socket.close_reason)
             return len(found()) >= count
 
-        await eventually(known, what=f"{kind} {facts} in {self.frames!r:.2000}")
+        await eventually(known, what=f"{kind} {facts}")
         return found()[count - 1]
 
     async def shows(self, text: str) -> None:
