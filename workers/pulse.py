@@ -17,10 +17,20 @@ class Pulse:
                 if not waiter.done():
                     waiter.set_result(None)
 
-    async def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait for the next pulse; False when ``timeout_s`` passed first."""
+    def next(self) -> "asyncio.Future[None]":
+        """Return a future of the next pulse after this call; cancel it to wait no more.
+
+        A task that runs ``wait`` begins to wait only when it first runs, too late for a pulse
+        that comes before that.
+        """
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.add(waiter)
+        waiter.add_done_callback(self._waiters.discard)
+        return waiter
+
+    async def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait for the next pulse; False when ``timeout_s`` passed first."""
+        waiter = self.next()
         try:
             if timeout_s is None:
                 await waiter

@@ -80,7 +80,7 @@ async def view(sharing: Sharing, start: ViewStart) -> AsyncGenerator[ViewEvent, 
     screen: AsyncGenerator[AttachEvent, None] | None
     screen = session.attaching.attach(AttachStart(snapshot=True))
     loop = asyncio.get_running_loop()
-    waiting: dict[str, asyncio.Task[Any]] = {}
+    waiting: dict[str, asyncio.Future[Any]] = {}
     last = None
     try:
         yield ViewEvent(
@@ -99,7 +99,7 @@ async def view(sharing: Sharing, start: ViewStart) -> AsyncGenerator[ViewEvent, 
             if "screen" not in waiting and screen is not None:
                 waiting["screen"] = loop.create_task(_next(screen))
             if "change" not in waiting:
-                waiting["change"] = loop.create_task(sharing.changed.wait())
+                waiting["change"] = sharing.changed.next()
             await asyncio.wait(waiting.values(), return_when=asyncio.FIRST_COMPLETED)
             if waiting["change"].done():
                 del waiting["change"]

@@ -80,6 +80,8 @@ class Bridge:
             code, why = Close.FAILURE, "the server failed inside; its log has the details"
         finally:
             if guest is not None:
+                if code is Close.RESET:
+                    self._desk.passes.renounce(guest.view)
                 self._desk.left(guest, withdraw=code in (Close.DISPOSED, Close.REPLACED))
             if not self.over.done():
                 self.over.set_result(None)

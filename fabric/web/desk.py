@@ -6,7 +6,7 @@
 import asyncio
 import secrets
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from fabric.core.errors import LimitReachedError, UnsupportedError
@@ -99,7 +99,10 @@ class Desk:
             raise LimitReachedError("too many pages are connected to this gateway")
         if hello.ticket:
             grant = self._tickets.redeem(hello.ticket, now)
-            return None if grant is None else Guest(grant, secrets.token_urlsafe(VIEW_BYTES))
+            if grant is None:
+                return None
+            grant = replace(grant, readonly=grant.readonly or hello.readonly)
+            return Guest(grant, secrets.token_urlsafe(VIEW_BYTES))
         held = self.passes.take(hello.resume, now)
         if held is None:
             return None

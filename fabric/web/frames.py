@@ -48,10 +48,11 @@ class FrameError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """The first frame: exactly one of the two."""
+    """The first frame: a ticket, which a page may take for reading only, or a pass."""
 
     ticket: str = ""
     resume: str = ""
+    readonly: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +129,11 @@ def parse_hello(text: str) -> Hello:
     names = found.keys() - {"v", "type"}
     if names == {"ticket"}:
         return Hello(ticket=_word(found, "ticket", MAX_SECRET))
+    if names == {"ticket", "readonly"} and found["readonly"] is True:
+        return Hello(ticket=_word(found, "ticket", MAX_SECRET), readonly=True)
     if names == {"resume"}:
         return Hello(resume=_word(found, "resume", MAX_SECRET))
-    raise FrameError("hello has exactly one of ticket and resume")
+    raise FrameError("hello has a ticket, which readonly may go with, or a resume")
 
 
 def parse(text: str, generation: int) -> Frame:

@@ -127,6 +127,12 @@ class Passes:
                 held.left_at = at
                 self._held.move_to_end(key)
 
+    def renounce(self, view: str) -> None:
+        """Forget what a view's controller left with: its generation is over."""
+        for held in self._held.values():
+            if held.view == view:
+                held.proof = ""
+
     def take(self, given: str, at: float) -> Held | None:
         """Use a pass up; None for one that does not count (any more)."""
         held = self._held.pop(digest(given), None)

@@ -5,6 +5,7 @@ export type NoticeId =
   | "discarded"
   | "lost"
   | "occupied"
+  | "late"
   | "protocol"
   | "disposed"
   | "busy"
@@ -35,6 +36,10 @@ const TEXTS: Record<Exclude<NoticeId, "server">, readonly [Tone, string]> = {
   occupied: [
     "info",
     "Another view controls this terminal. Close it, wait for the grace period, then press Reconnect.",
+  ],
+  late: [
+    "info",
+    "This view came back too late to keep control. Press Reconnect to ask for it again.",
   ],
   protocol: ["warning", "The server and this page did not understand each other. Press Reconnect."],
   disposed: ["warning", "The terminal has been closed. Unsent input is discarded."],

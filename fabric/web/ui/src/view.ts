@@ -214,11 +214,11 @@ export class View {
       this.#status = null;
       this.#say(notice("disposed"));
       this.#out.push({ kind: "dispose" });
-      this.#connection = "stopped";
+      this.#connection = "over";
       return this.#take();
     }
     if (wasAttached) this.#failures = 0;
-    const next = afterClose(code, this.#failures, this.#resume !== "");
+    const next = afterClose(code, this.#failures, this.#resume !== "", this.#role);
     this.#failures += 1;
     if (code === Close.RESET) this.#giveUpLease();
     else if (code === Close.SLOW) this.#say(notice("slow"));
@@ -293,7 +293,6 @@ export class View {
     }
     this.#failures = 0;
     this.#withdraw("protocol");
-    this.#withdraw("disposed");
     this.#connect({ resume: this.#resume });
     return this.#take();
   }
@@ -350,9 +349,10 @@ export class View {
       this.#say(notice("reset"));
     }
     if (frame.role !== "controller") this.#giveUpLease();
-    if (frame.reason === "occupied" || frame.reason === "invalid-resume") {
-      this.#say(notice("occupied"));
-    } else this.#withdraw("occupied");
+    this.#withdraw("occupied");
+    this.#withdraw("late");
+    if (frame.reason === "occupied") this.#say(notice("occupied"));
+    if (frame.reason === "invalid-resume") this.#say(notice("late"));
     this.#attachedOnce = true;
     this.#out.push({ kind: "ready", attached: frame });
   }

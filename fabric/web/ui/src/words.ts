@@ -20,8 +20,7 @@ const QUEUES: Readonly<Record<string, string>> = {
 
 const REASONS: Readonly<Record<string, string>> = {
   occupied: "another view controls",
-  "invalid-resume": "another view controls",
-  mobile: "small devices only read",
+  "invalid-resume": "came back too late",
 };
 
 /** Return the parts of the status line; the first is Controller or Read only. */
