@@ -30,6 +30,9 @@ from fabric.core.neighbours import refuse_the_ssh_library
 from fabric.core.settings import Settings
 from fabric.gateway.limits import limits_of
 from fabric.gateway.server import Gateway
+from fabric.web.app import WebServer, check_listener
+from fabric.web.desk import Desk
+from fabric.web.sources import Sources
 
 DISPOSE = signal.SIGUSR1
 
@@ -93,6 +96,7 @@ async def _serve(context: Context, settings: Settings, announcer: Announcer) -> 
             ),
         )
         sessions = Sessions(member.host, registry, peers)
+        desk = Desk(settings.web, settings.worker.shared)
         gateway = Gateway(
             settings.gateway,
             registry,
@@ -100,16 +104,23 @@ async def _serve(context: Context, settings: Settings, announcer: Announcer) -> 
             host=member.host,
             limits=limits_of(settings),
             metrics=settings.metrics,
+            views=desk,
         )
+        sources = Sources(registry, sessions, gateway.shared, settings.web.overview_s)
+        web = WebServer(settings.gateway, desk, sources)
+        check_listener(settings.web, settings.gateway)
         address = await gateway.start()
         try:
+            url = await web.start()
             announcer.ready({"address": address, "metrics": gateway.metrics_address})
             version = metadata.version("pty-fabric")
-            context.output.note(f"pty-fabric {version} serves on {address} as {member.host}")
+            also = f", browsers on {url}" if url else ""
+            context.output.note(f"pty-fabric {version} serves on {address} as {member.host}{also}")
             if await ended == DISPOSE:
                 await gateway.evict()
                 await registry.dispose_all("the fabric goes down")
         finally:
+            await web.stop()
             await gateway.stop()
             await peers.close()
             await sessions.close()
