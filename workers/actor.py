@@ -32,6 +32,7 @@ from fabric.core.errors import (
 from fabric.core.model import Caller, OpenSpec, SendRequest, SharedLife, SignalName, WaitCondition
 from fabric.core.plain import from_plain, to_plain
 from fabric.core.settings import WorkerSettings
+from fabric.core.tracing import Tracer
 from workers import launching
 from workers.channel import Args, ChannelServer
 from workers.peer import private_dir
@@ -55,7 +56,11 @@ class SessionWorker:
     """Serve one slot; every method runs in one event loop."""
 
     def __init__(
-        self, config: SlotConfig, settings: WorkerSettings, clock: Clock | None = None
+        self,
+        config: SlotConfig,
+        settings: WorkerSettings,
+        clock: Clock | None = None,
+        tracer: Tracer | None = None,
     ) -> None:
         self.config = config
         self.settings = settings
@@ -77,6 +82,8 @@ class SessionWorker:
             {name: getattr(self, f"on_{name}") for name in _METHODS} | shared.handlers,
             {"follow": self.on_follow, "attach": self.on_attach, "events": self.on_events}
             | shared.streams,
+            tracer=tracer,
+            host=config.host,
         )
 
     async def start(self) -> None:
@@ -398,14 +405,17 @@ _METHODS = (
 class SessionActor:
     """A session worker with a loop and a thread of its own. Raises: what ``start`` raises."""
 
-    def __init__(self, config: SlotConfig, settings: WorkerSettings) -> None:
+    def __init__(
+        self, config: SlotConfig, settings: WorkerSettings, tracer: Tracer | None = None
+    ) -> None:
+        self._tracer = tracer
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="session", daemon=True)
         self._thread.start()
         self.worker = self.run(self._make(config, settings))
 
     async def _make(self, config: SlotConfig, settings: WorkerSettings) -> SessionWorker:
-        worker = SessionWorker(config, settings)
+        worker = SessionWorker(config, settings, tracer=self._tracer)
         await worker.start()
         return worker
 

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from fabric.core.errors import CancelledCallError, FabricError, InternalError, InvalidRequestError
+from fabric.core.tracing import Tracer
+from workers import telling
 from workers.frames import VERSION, Decoder, FrameError, Kind, encode
 from workers.peer import peer_uid
 
@@ -36,7 +38,12 @@ class ChannelServer:
         key: str,
         handlers: Mapping[str, Handler],
         streams: Mapping[str, StreamHandler] | None = None,
+        *,
+        tracer: Tracer | None = None,
+        host: str = "",
     ) -> None:
+        self.tracer = tracer
+        self.host = host
         self.path = path
         self.key = key.encode()
         self.handlers = handlers
@@ -152,19 +159,25 @@ class _Connection(asyncio.Protocol):
         self._tasks[call_id] = task
 
     async def _call(self, call_id: int, method: str, args: Args) -> None:
+        span, code = None, "OK"
         try:
+            span = telling.begin(self._server.tracer, self._server.host, method, args)
             handler = self._server.handlers.get(method)
             if handler is None:
                 raise InvalidRequestError(f"the worker has no method {method!r}")
             self._write(Kind.RESULT, call_id, await handler(args))
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  (the boundary)
-            self._fault(call_id, error)
+            code = self._fault(call_id, error)
         finally:
             self._tasks.pop(call_id, None)
+            if span is not None:
+                span.end(code)
 
     async def _stream(self, call_id: int, method: str, args: Args) -> None:
         credit = self._credits[call_id]
+        span, code = None, "OK"
         try:
+            span = telling.begin(self._server.tracer, self._server.host, method, args)
             handler = self._server.streams.get(method)
             if handler is None:
                 raise InvalidRequestError(f"the worker has no stream {method!r}")
@@ -177,18 +190,21 @@ class _Connection(asyncio.Protocol):
                 await cast(Any, items).aclose()
             self._write(Kind.END, call_id)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  (the boundary)
-            self._fault(call_id, error)
+            code = self._fault(call_id, error)
         finally:
             self._tasks.pop(call_id, None)
             self._credits.pop(call_id, None)
+            if span is not None:
+                span.end(code)
 
-    def _fault(self, call_id: int, error: BaseException) -> None:
+    def _fault(self, call_id: int, error: BaseException) -> str:
         if isinstance(error, asyncio.CancelledError):
             error = CancelledCallError("the call was cancelled")
         elif not isinstance(error, FabricError):
             _log.error("call failed inside the worker", exc_info=error)
             error = InternalError("the worker failed inside; its log has the details")
         self._write(Kind.FAULT, call_id, error.reason, error.message, error.metadata)
+        return error.reason
 
     def _write(self, kind: Kind, *items: Any) -> None:
         if self._transport is not None and not self._transport.is_closing():

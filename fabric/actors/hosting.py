@@ -17,7 +17,9 @@ from typing import Any, TypeVar
 
 import uvloop
 
+from fabric.core import log
 from fabric.core.errors import CancelledCallError, FabricError, InternalError, InvalidRequestError
+from fabric.core.model import Caller
 
 T = TypeVar("T")
 MAX_OVERTAKEN = 1024
@@ -81,6 +83,8 @@ class Hosted:
             raise InvalidRequestError(f"{type(self).__name__} has no method {method!r}")
         if self._overtaken.pop(call_id, self) is None:
             raise CancelledCallError("the call was cancelled before it began")
+        if args and isinstance(args[0], Caller):
+            log.owner.set(args[0].owner_id)
         task = self._loop.create_task(self._perform(method, args))
         self._calls[call_id] = task
         try:

@@ -168,7 +168,12 @@ class RaySlots:
             get_if_exists=True,
             resources={PTY_RESOURCE: 1},
             label_selector={LABEL_HOST: self._host},
-        ).remote(config, self._plan.worker, self._plan.settings.log.level)
+        ).remote(
+            config,
+            self._plan.worker,
+            self._plan.settings.log.level,
+            self._plan.settings.trace,
+        )
 
     def _kill(self, slot_id: SlotId) -> None:
         import ray

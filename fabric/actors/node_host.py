@@ -54,7 +54,7 @@ class NodeHost(Hosted):
 
         settings = self._plan.settings
         log.configure(settings.log.level)
-        log.node.set(self._host)
+        log.always(node=self._host)
         confinement = await probe(self._plan.worker.sandbox, self._host)
         reporter = Reporter(self._host, RemoteRegistry(settings))
         node = Node(

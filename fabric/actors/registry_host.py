@@ -37,6 +37,8 @@ class RegistryHost(Hosted):
 
         settings = self._plan.settings
         log.configure(settings.log.level)
+        here = (await asyncio.to_thread(labels_here)).get(LABEL_HOST, "")
+        log.always(node=here)
         state_dir = make_state_dir(self._plan.state_dir)
         registry = Registry(
             settings=settings.registry,
@@ -45,7 +47,7 @@ class RegistryHost(Hosted):
             journal=Journal(state_dir / "registry.db"),
             shell=settings.worker.shell,
             shared=settings.worker.shared,
-            here=HostName((await asyncio.to_thread(labels_here)).get(LABEL_HOST, "")),
+            here=HostName(here),
         )
         await registry.start()
         return registry

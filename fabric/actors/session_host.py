@@ -6,7 +6,8 @@ from typing import Any
 from fabric.core import log
 from fabric.core.model import OpenResult, OpenSpec
 from fabric.core.plain import from_plain
-from fabric.core.settings import WorkerSettings
+from fabric.core.settings import TraceSettings, WorkerSettings
+from fabric.core.tracing import Tracer
 from workers.actor import SessionActor
 from workers.sandbox import environment
 from workers.slot import SlotConfig
@@ -15,10 +16,13 @@ from workers.slot import SlotConfig
 class SessionHost:
     """A session worker; its calls are the control path beside its socket."""
 
-    def __init__(self, config: SlotConfig, settings: WorkerSettings, level: str) -> None:
+    def __init__(
+        self, config: SlotConfig, settings: WorkerSettings, level: str, trace: TraceSettings
+    ) -> None:
         log.configure(level)
+        log.always(node=config.host, slot=config.slot_id)
         _prime(settings)
-        self._actor = SessionActor(config, settings)
+        self._actor = SessionActor(config, settings, _tracer(trace, config.host))
 
     def ready(self) -> bool:
         """Say that the worker serves its socket: the constructor has ended."""
@@ -27,6 +31,14 @@ class SessionHost:
     def call(self, method: str, args: dict[str, Any]) -> Any:
         """Make a call of the session channel."""
         return self._actor.call(method, args)
+
+
+def _tracer(settings: TraceSettings, host: str) -> Tracer | None:
+    if not settings.endpoint:
+        return None  # and nothing of it is imported
+    from fabric.tracing.otel import tracer_of
+
+    return tracer_of(settings, {"fabric.host": host, "fabric.process": "worker"})
 
 
 def _prime(settings: WorkerSettings) -> None:

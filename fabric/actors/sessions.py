@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from fabric.actors.channels import Channels, Locations
 from fabric.actors.ports import PeerDialer, TaskBook, Verbs
 from fabric.actors.shared import SharedVerbs
+from fabric.core import tracing
 from fabric.core.attach import (
     AttachEvent,
     AttachKind,
@@ -473,4 +474,8 @@ class Sessions(SharedVerbs):
             ) from error
 
     def _args(self, caller: Caller, session_id: SessionId, args: dict[str, Any]) -> dict[str, Any]:
-        return {"caller": to_plain(caller), "session_id": session_id, **args}
+        full = {"caller": to_plain(caller), "session_id": session_id, **args}
+        parent = tracing.current.get()
+        if parent is not None:
+            full[tracing.KEY] = parent
+        return full

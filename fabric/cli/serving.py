@@ -28,6 +28,7 @@ from fabric.core.ids import HostName
 from fabric.core.model import GatewayKeys
 from fabric.core.neighbours import refuse_the_ssh_library
 from fabric.core.settings import Settings
+from fabric.core.tracing import Tracer
 from fabric.gateway.limits import limits_of
 from fabric.gateway.server import Gateway
 from fabric.web.app import WebServer, check_listener
@@ -82,6 +83,8 @@ async def _serve(context: Context, settings: Settings, announcer: Announcer) -> 
         settings.cluster.address,
         token_file=str(token) if token.exists() else "",
     )
+    log.always(node=member.host)
+    tracer = _tracer(settings, member.host)
     try:
         plan = Plan(settings, str(state.folder))
         await ensure_fabric(plan, progress=announcer.progress)
@@ -105,6 +108,7 @@ async def _serve(context: Context, settings: Settings, announcer: Announcer) -> 
             limits=limits_of(settings),
             metrics=settings.metrics,
             views=desk,
+            tracer=tracer,
         )
         sources = Sources(registry, sessions, gateway.shared, settings.web.overview_s)
         web = WebServer(settings.gateway, desk, sources)
@@ -125,7 +129,17 @@ async def _serve(context: Context, settings: Settings, announcer: Announcer) -> 
             await peers.close()
             await sessions.close()
     finally:
+        if tracer is not None:
+            await asyncio.to_thread(tracer.close)
         await asyncio.to_thread(rayenv.leave)
+
+
+def _tracer(settings: Settings, host: str) -> Tracer | None:
+    if not settings.trace.endpoint:
+        return None  # and nothing of it is imported
+    from fabric.tracing.otel import tracer_of
+
+    return tracer_of(settings.trace, {"fabric.host": host, "fabric.process": "gateway"})
 
 
 def _listen_to_signals(ended: "asyncio.Future[signal.Signals]", context: Context) -> None:

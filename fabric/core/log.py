@@ -17,6 +17,8 @@ owner: ContextVar[str | None] = ContextVar("owner", default=None)
 session: ContextVar[str | None] = ContextVar("session", default=None)
 node: ContextVar[str | None] = ContextVar("node", default=None)
 
+_always: dict[str, str] = {}
+
 _CONTEXT = (("request_id", request_id), ("owner", owner), ("session", session), ("node", node))
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -31,6 +33,8 @@ def _facts(record: logging.LogRecord) -> dict[str, object]:
         value = variable.get()
         if value is not None:
             facts.setdefault(name, value)
+    for name, text in _always.items():
+        facts.setdefault(name, text)
     return facts
 
 
@@ -84,6 +88,15 @@ class LogfmtFormatter(logging.Formatter):
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         return line.rstrip()
+
+
+def always(**facts: str) -> None:
+    """Say these facts in every line of this process, unless the line knows better.
+
+    For what a process is (its node, its slot); what a call is belongs into the variables.
+    """
+    _always.clear()
+    _always.update({name: text for name, text in facts.items() if text})
 
 
 def configure(level: str = "INFO", stream: TextIO | None = None) -> None:

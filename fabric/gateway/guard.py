@@ -20,7 +20,7 @@ from typing import Any, cast
 import grpc
 from google.protobuf.message import DecodeError
 
-from fabric.core import log
+from fabric.core import log, tracing
 from fabric.core.context import from_peer
 from fabric.core.errors import (
     DrainingError,
@@ -63,12 +63,14 @@ class Guard:
         refresh: Refresh,
         meters: Meters,
         policies: OwnerPolicies | None = None,
+        tracer: tracing.Tracer | None = None,
     ) -> None:
         self._settings = settings
         self._authenticator = authenticator
         self._keys = keys
         self._refresh = refresh
         self._meters = meters
+        self._tracer = tracer
         self._running: dict[asyncio.Task[Any], tuple[Call, Kind]] = {}
         self._policies = policies or OwnerPolicies()
         self._turns = Turns(
@@ -173,6 +175,7 @@ class Guard:
         call: Call | None = None
         error: FabricError | None = None
         code, reason = "CANCELLED", ""
+        span = None if self._tracer is None else self._begin_span(meter, context)
         try:
             try:
                 call = await self._admit(method, route, context, task)
@@ -201,6 +204,8 @@ class Guard:
         finally:
             seconds = time.perf_counter() - started
             meter.ended(code, seconds, bytes_in, bytes_out())
+            if span is not None:
+                span.end(code)
             if _log.isEnabledFor(logging.INFO):
                 facts: dict[str, object] = {
                     "method": method.name,
@@ -212,6 +217,14 @@ class Guard:
                 if reason:
                     facts["reason"] = reason
                 _log.info("call ended", extra=facts)
+
+    def _begin_span(self, meter: Meter, context: Any) -> tracing.Span | None:
+        if self._tracer is None:
+            return None
+        headers = metadata.text_headers(context.invocation_metadata())
+        span = self._tracer.begin(meter.label, headers.get(tracing.HEADER), {})
+        tracing.current.set(span.traceparent)
+        return span
 
     async def _in_turn(
         self, call: Call, route: Route, body: Callable[[Call], Awaitable[None]]

@@ -20,6 +20,7 @@ from fabric.core.errors import FabricError, UnsupportedError
 from fabric.core.ids import HostName
 from fabric.core.metrics import Metrics
 from fabric.core.settings import GatewaySettings, MetricsSettings, SettingsError
+from fabric.core.tracing import Tracer
 from fabric.gateway.admin import FabricService
 from fabric.gateway.auth import Authenticator, server_credentials
 from fabric.gateway.calls import Routes
@@ -73,6 +74,7 @@ class Gateway:
         clock: Clock | None = None,
         metrics: MetricsSettings | None = None,
         views: ViewsPort | None = None,
+        tracer: Tracer | None = None,
     ) -> None:
         self._settings = settings
         self._registry = registry
@@ -84,6 +86,7 @@ class Gateway:
         self._clock = clock or SystemClock()
         self.metrics = Metrics()
         self._metrics_settings = metrics
+        self._tracer = tracer
         self._meters = Meters(self.metrics)
         self._exposition: Exposition | None = None
         self._observing: Observing | None = None
@@ -111,7 +114,15 @@ class Gateway:
         async def join() -> None:
             keys.replace(await self._registry.join(self._host, advertised))
 
-        guard = Guard(settings, authenticator, keys, join, self._meters, self._limits.policies)
+        guard = Guard(
+            settings,
+            authenticator,
+            keys,
+            join,
+            self._meters,
+            self._limits.policies,
+            self._tracer,
+        )
         guard.draining = True  # until the keys are there
         self._register(server, guard, keys)
         await self._say(health_pb2.HealthCheckResponse.NOT_SERVING)

@@ -8,6 +8,7 @@ state the owner and the epoch it has verified. The deadline travels as gRPC's ow
 
 from collections.abc import Iterable, Mapping
 
+from fabric.core import tracing
 from fabric.core.errors import UnauthenticatedError
 from fabric.core.ids import RequestId
 from fabric.core.model import Caller
@@ -39,11 +40,13 @@ def caller_headers(
 
 def peer_headers(peer_key: str, caller: Caller) -> Headers:
     """Build the headers of a gateway's call to another gateway."""
-    return (
+    rows = (
         (PEER_KEY, peer_key),
         (PEER_OWNER, caller.owner_id),
         (PEER_EPOCH, str(caller.epoch)),
     )
+    parent = tracing.current.get()
+    return rows if parent is None else (*rows, (tracing.HEADER, parent))
 
 
 def text_headers(metadata: Iterable[tuple[str, str | bytes]] | None) -> Mapping[str, str]:

@@ -37,5 +37,6 @@ def test_lock_has_hashes_and_names_no_index():
     pins = [line for line in lock.splitlines() if "==" in line and not line.startswith((" ", "#"))]
     assert pins
     assert all(line.rstrip().endswith("\\") for line in pins), "a pin has no hash"
-    assert "http" not in lock
+    assert "http://" not in lock
+    assert "https://" not in lock
     assert "--index" not in lock

@@ -93,3 +93,24 @@ def test_a_secret_in_a_fact_is_not_logged(make):
     logger, stream = logged(make())
     logger.info("x", extra={"token": Secret("hunter2"), "all": {"token": Secret("hunter2")}})
     assert "hunter2" not in stream.getvalue()
+
+
+def test_what_a_process_is_stands_in_every_line_unless_the_line_knows_better():
+    stream = io.StringIO()
+    log.configure("INFO", stream)
+    log.always(node="build7", slot="", room="x")
+    logger = logging.getLogger("fabric.test")
+    try:
+        logger.info("one")
+        logger.info("two", extra={"node": "other"})
+        token = log.node.set("third")
+        logger.info("three")
+        log.node.reset(token)
+    finally:
+        log.always()
+    rows = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [row["node"] for row in rows] == ["build7", "other", "third"]
+    assert rows[0]["room"] == "x"
+    assert "slot" not in rows[0]
+    logger.info("four")
+    assert "node" not in json.loads(stream.getvalue().splitlines()[-1])

@@ -1,0 +1,1 @@
+"""Traces with OpenTelemetry: an extra, imported only where ``trace.endpoint`` is set."""
