@@ -344,6 +344,7 @@ export class View {
     this.#acknowledged = 0;
     this.#withdraw("lost");
     this.#withdraw("offline");
+    this.#withdraw("readonly");
     if (newShell) {
       this.#giveUpLease();
       this.#say(notice("reset"));
@@ -387,6 +388,8 @@ export class View {
       case "human.granted": {
         const { send, discarded } = this.#lease.grant(frame.lease);
         this.#ahead = 0;
+        this.#withdraw("busy");
+        this.#withdraw("idle-only");
         if (discarded) this.#say(notice("discarded"));
         if (send !== "") this.#send({ type: "human.input", data: send });
         break;
