@@ -18,12 +18,16 @@ from typing import TYPE_CHECKING
 
 from fabric.core.attach import AttachEvent, AttachKind, AttachStart
 from fabric.core.errors import CursorExpiredError, LimitReachedError
+from workers.history import history_above
 from workers.observing import CHUNK_BYTES, COALESCE_S
 
 if TYPE_CHECKING:
     from workers.session import Session
 
 MAX_ATTACHED = 64
+VIEW_CHUNK_BYTES = 8192  # what is on the way to a person's eyes delays the echo of their keys
+SKIP_BYTES = 262_144
+QUIET_S = 0.3
 
 
 class Attaching:
@@ -48,28 +52,37 @@ class Attaching:
                 session.resize(start.rows, start.cols)
             at = session.log.next_offset if start.offset is None else start.offset
             if start.snapshot:
-                event = self._snapshot()
+                event = self._snapshot(start.history)
                 at = event.next_offset
                 yield event
             else:
                 session.observing.page(at, 1)  # an offset that is gone is an error, not a gap
-            async for event in self._events(at, start.snapshot):
+            async for event in self._events(at, start):
                 yield event
         finally:
             self.count -= 1
 
-    async def _events(self, at: int, repaints: bool) -> AsyncGenerator[AttachEvent, None]:
+    async def _events(self, at: int, start: AttachStart) -> AsyncGenerator[AttachEvent, None]:
         session = self._session
+        repaints, history = start.snapshot, start.history
+        chunk_bytes = VIEW_CHUNK_BYTES if history else CHUNK_BYTES
+        skipped = False
         size = (session.rows, session.cols)
         last = 0.0
         while True:
             if size != (session.rows, session.cols):
                 size = (session.rows, session.cols)
                 yield AttachEvent(AttachKind.RESIZED, at, at, rows=size[0], cols=size[1])
+            if history and session.log.next_offset - at > SKIP_BYTES:
+                event, behind, skipped = self._snapshot(False), at, True
+                at = event.next_offset
+                yield AttachEvent(AttachKind.GAP, behind, at)
+                yield event
+                continue
             try:
-                page = session.observing.page(at, CHUNK_BYTES)
+                page = session.observing.page(at, chunk_bytes)
             except CursorExpiredError as gap:
-                painted = self._snapshot() if repaints else None
+                painted = self._snapshot(history) if repaints else None
                 oldest = int(gap.metadata["oldest_offset"])
                 behind = at
                 at = oldest if painted is None else painted.next_offset
@@ -79,7 +92,7 @@ class Attaching:
                 continue
             if page.data:
                 quiet = time.monotonic() - last
-                if quiet < COALESCE_S and len(page.data) < CHUNK_BYTES and not page.ended:
+                if quiet < COALESCE_S and len(page.data) < chunk_bytes and not page.ended:
                     await asyncio.sleep(COALESCE_S - quiet)
                     last = 0.0
                     continue
@@ -89,18 +102,24 @@ class Attaching:
             elif page.ended:
                 yield AttachEvent(AttachKind.END, at, at, status=session.status)
                 return
-            else:
+            elif not skipped:
                 await session.changed.wait()
+            elif not await session.changed.wait(QUIET_S):  # the lines that were skipped
+                skipped, event = False, self._snapshot(True)
+                at = event.next_offset
+                yield event
 
-    def _snapshot(self) -> AttachEvent:
+    def _snapshot(self, history: bool) -> AttachEvent:
         session = self._session
         offset, data = session.observing.repaint()
+        above, truncated = history_above(session) if history else (b"", False)
         return AttachEvent(
             AttachKind.SNAPSHOT,
             offset,
             offset,
-            data,
+            above + data,
             rows=session.rows,
             cols=session.cols,
             alternate=session.transcript.modes.alternate_screen,
+            truncated=truncated,
         )

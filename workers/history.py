@@ -5,12 +5,29 @@ use are the viewport, a line that is partly on the screen belongs to it, and eve
 line is history.
 """
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from fabric.core.errors import InvalidRequestError
 from fabric.core.shared import SharedPage, SharedState
-from workers.session import Session
 from workers.text.cells import width_of
 
+if TYPE_CHECKING:
+    from workers.session import Session
+
 _SAFE = 2**53
+CLEAN = b"\x1b[!p\x1b[?1049l\x1b[m\x1b[r\x1b[H\x1b[2J"
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What counts of a screen here."""
+
+    viewport: str
+    cursor_x: int
+    cursor_y: int
+    rows: int
+    cols: int
 
 
 def rows_of(line: str, cols: int) -> int:
@@ -30,7 +47,7 @@ def visible_lines(lines: list[str], rows_used: int, cols: int) -> int:
     return count
 
 
-def history_page(session: Session, state: SharedState, offset: int, count: int) -> SharedPage:
+def history_page(session: "Session", state: SharedState, offset: int, count: int) -> SharedPage:
     """Return ``count`` lines of history above the newest ``offset`` ones.
 
     Raises: InvalidRequestError.
@@ -41,12 +58,7 @@ def history_page(session: Session, state: SharedState, offset: int, count: int) 
         raise InvalidRequestError("count must be a positive safe integer", field="count")
     limit = session.settings.scrollback.read_max_bytes
     transcript = session.transcript
-    newest = transcript.page(0, state.rows, session.settings.scrollback.max_bytes)
-    lines = newest.text.split("\n") if newest.total_lines else []
-    used = max(state.cursor_y + 1, state.viewport.count("\n") + 1)
-    if state.cursor_x == 0 and not state.viewport.split("\n")[state.cursor_y : state.cursor_y + 1]:
-        used -= 1  # the cursor stands on a row that no line has yet
-    hidden = visible_lines(lines, used, state.cols)
+    hidden = _on_screen(session, state)
     page = transcript.page(offset + hidden, count, limit)
     total = max(0, page.total_lines - hidden)
     end = max(0, total - offset)
@@ -59,3 +71,38 @@ def history_page(session: Session, state: SharedState, offset: int, count: int) 
         line_end=end,
         truncated=page.truncated,
     )
+
+
+def history_above(session: "Session") -> tuple[bytes, bool]:
+    """Return what fills another terminal's history like this one's, and whether it is cut.
+
+    Whole lines, the newest that fit the session's bounds; they end above an empty screen.
+    """
+    scrollback = session.settings.scrollback
+    shown = session.observing.snapshot()
+    seen = _Seen(
+        "\n".join(shown.lines).rstrip("\n"),
+        shown.cursor_col,
+        shown.cursor_row,
+        shown.rows,
+        shown.cols,
+    )
+    page = session.transcript.page(
+        _on_screen(session, seen), scrollback.lines, scrollback.max_bytes
+    )
+    cut = page.truncated or page.dropped_lines > 0
+    if not page.text:
+        return b"", cut
+    text = page.text.replace("\n", "\r\n")
+    return CLEAN + text.encode("utf-8", "replace") + b"\r\n" * shown.rows, cut
+
+
+def _on_screen(session: "Session", seen: "SharedState | _Seen") -> int:
+    """Count the newest lines of the transcript that are on the screen, if only in part."""
+    scrollback = session.settings.scrollback
+    newest = session.transcript.page(0, seen.rows, scrollback.max_bytes)
+    lines = newest.text.split("\n") if newest.total_lines else []
+    used = max(seen.cursor_y + 1, seen.viewport.count("\n") + 1)
+    if seen.cursor_x == 0 and not seen.viewport.split("\n")[seen.cursor_y : seen.cursor_y + 1]:
+        used -= 1  # the cursor stands on a row that no line has yet
+    return visible_lines(lines, used, seen.cols)

@@ -78,7 +78,7 @@ async def view(sharing: Sharing, start: ViewStart) -> AsyncGenerator[ViewEvent, 
     proof = secrets.token_urlsafe(PROOF_BYTES)
     reason = sharing.claim(start, proof)
     screen: AsyncGenerator[AttachEvent, None] | None
-    screen = session.attaching.attach(AttachStart(snapshot=True))
+    screen = session.attaching.attach(AttachStart(history=True))
     loop = asyncio.get_running_loop()
     waiting: dict[str, asyncio.Future[Any]] = {}
     last = None

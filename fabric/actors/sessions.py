@@ -214,7 +214,11 @@ class Sessions(SharedVerbs):
                         yield event
                 return
             except ChannelClosedError:
-                start = AttachStart(None if start.snapshot else at or start.offset, start.snapshot)
+                start = AttachStart(
+                    None if start.snapshot else at or start.offset,
+                    start.snapshot,
+                    history=start.history,
+                )
             except CursorExpiredError as gap:
                 if at is None:
                     raise

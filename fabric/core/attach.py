@@ -37,13 +37,16 @@ class AttachStart:
 
     With ``snapshot`` the first event repaints the screen and the bytes follow from there,
     and a gap is followed by a repaint too. Without it the bytes follow from ``offset``
-    (None: from now on). ``rows`` and ``cols`` resize the terminal first.
+    (None: from now on). ``rows`` and ``cols`` resize the terminal first. ``history`` is for a
+    person's view: snapshots bring the lines above the screen, and a reader that falls far
+    behind gets the screen as it is instead of everything that led to it.
     """
 
     offset: int | None = None
     snapshot: bool = True
     rows: int | None = None
     cols: int | None = None
+    history: bool = False
 
 
 class AttachKind(StrEnum):

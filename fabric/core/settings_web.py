@@ -16,7 +16,7 @@ class WebSettings:
     listens on; pages of that origin and of ``origins`` may connect, no others.
     A ticket counts once, for ``ticket_s``; a page that lost its connection may come back
     for ``return_s``. ``window_bytes`` of output are on their way to a page at most, and one
-    that takes nothing for ``stall_s`` is cut off.
+    that shows nothing of them for ``stall_s`` is cut off; a page out of sight may need a minute.
     """
 
     listen: str = "127.0.0.1:0"
@@ -29,7 +29,7 @@ class WebSettings:
     max_views: int = 256
     heartbeat_s: float = 15.0
     hello_s: float = 5.0
-    stall_s: float = 10.0
+    stall_s: float = 90.0
     window_bytes: int = 262_144
     overview_s: float = 2.0
 

@@ -4,7 +4,7 @@ Output and snapshots are counted until the page says it has shown them; with a w
 them on the way, the stream behind waits, and what it would have to wait for is skipped at
 its source by a snapshot. So neither this process nor the browser ever holds more than a
 window and one snapshot for a page, and a key's echo has no more than that before it. A page
-whose connection takes nothing at all is cut off.
+that takes nothing, or shows nothing of what it took, is cut off after a while.
 """
 
 import asyncio
@@ -65,10 +65,14 @@ class Outbox:
             raise Ending(Close.SLOW, "the page takes nothing") from None
 
     async def room(self) -> None:
-        """Wait until the page has shown enough to be sent more output."""
+        """Wait until the page has shown enough to be sent more. Raises: Ending when it does not."""
         while self._left <= 0:
             self._room.clear()
-            await self._room.wait()
+            try:
+                async with asyncio.timeout(self._stall_s):
+                    await self._room.wait()
+            except TimeoutError:
+                raise Ending(Close.SLOW, "the page shows nothing of what it is sent") from None
 
     async def show(self, text: str, sequence: int, size: int) -> None:
         """Send a frame of ``size`` bytes of output that end at ``sequence``."""

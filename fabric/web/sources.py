@@ -70,7 +70,7 @@ class Sources:
     async def _session(self, caller: Caller, info: SessionInfo) -> AsyncGenerator[ViewEvent, None]:
         yield ViewEvent(ViewKind.ATTACHED, GENERATION, reason=READONLY)
         yield _status(exited=not info.status.is_running)
-        screens = self.sessions.attach(caller, info.session_id, AttachStart(snapshot=True))
+        screens = self.sessions.attach(caller, info.session_id, AttachStart(history=True))
         async with contextlib.aclosing(_passed_on(screens)) as events:
             async for event in events:
                 if event.kind is AttachKind.END:

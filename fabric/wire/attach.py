@@ -79,6 +79,7 @@ def start_message(
         offset=fields.fitting(start.offset, "offset"),
         size=size_message(start.rows, start.cols) if sized else None,
         window_bytes=window_bytes,
+        history=start.history,
     )
     return pb.AttachRequest(start=made)
 
@@ -98,7 +99,7 @@ def start_of(message: pb.AttachStart) -> tuple[SessionId, AttachStart, int]:
             )
     rows, cols = size_of(message.size) if message.HasField("size") else (None, None)
     offset = fields.checked_offset(message.offset) if message.HasField("offset") else None
-    return session_id, AttachStart(offset, message.snapshot, rows, cols), window
+    return session_id, AttachStart(offset, message.snapshot, rows, cols, message.history), window
 
 
 @fields.built

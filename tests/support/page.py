@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,11 +27,14 @@ class Page:
     """One connected page; collects what it is sent."""
 
     socket: ClientConnection
+    url: str = ""
     acks: bool = True
     frames: list[dict[str, Any]] = field(default_factory=list)
     code: int | None = None
     painted: bytes = b""
     sequence: int = -1
+    received: int = 0
+    at: float = 0.0
 
     async def read(self) -> None:
         try:
@@ -42,7 +46,9 @@ class Page:
 
     async def _take(self, frame: dict[str, Any]) -> None:
         if frame["type"] in ("snapshot", "output"):
-            data = base64.b64decode(frame["data"])
+            data = base64.b64decode(frame.pop("data"))
+            self.received += len(data)
+            self.at = time.monotonic()
             if frame["type"] == "snapshot":
                 self.painted = data
             else:
@@ -82,23 +88,27 @@ class Page:
     async def raw(self, text: str | bytes) -> None:
         await self.socket.send(text)
 
-    async def until(self, kind: str, count: int = 1, **facts: Any) -> dict[str, Any]:
+    async def until(self, name: str, count: int = 1, /, **facts: Any) -> dict[str, Any]:
         """Wait for the count-th frame of a kind that says so."""
 
         def found() -> list[dict[str, Any]]:
             return [
-                frame for frame in self.all(kind) if all(frame[k] == v for k, v in facts.items())
+                frame for frame in self.all(name) if all(frame[k] == v for k, v in facts.items())
             ]
 
         def known() -> bool:
             assert self.code is None or len(found()) >= count, (self.code, self.socket.close_reason)
             return len(found()) >= count
 
-        await eventually(known, what=f"{kind} {facts}")
+        await eventually(known, what=f"{name} {facts}")
         return found()[count - 1]
 
     async def shows(self, text: str) -> None:
         await eventually(lambda: text.encode() in self.painted, what=f"{text!r} on the screen")
+
+    def quiet_for(self, seconds: float) -> bool:
+        """Whether nothing was painted for so long."""
+        return time.monotonic() - self.at >= seconds
 
     async def closed(self, within: float = 5.0) -> int | None:
         await eventually(lambda: self.code is not None, within, "the end of the connection")
@@ -116,7 +126,7 @@ async def page(
     async with connect(
         socket_url(base), max_size=None, compression=None, ping_interval=None, **options
     ) as socket:
-        made = Page(socket, acks)
+        made = Page(socket, base, acks)
         if hello:
             secret = {"resume": resume} if resume else {"ticket": ticket}
             await made.raw(json.dumps({"v": 1, "type": "hello", **secret}))

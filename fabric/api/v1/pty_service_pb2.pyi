@@ -169,18 +169,20 @@ class AttachRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[AttachStart, _Mapping]] = ..., input: _Optional[_Union[Input, _Mapping]] = ..., resize: _Optional[_Union[AttachSize, _Mapping]] = ..., ack: _Optional[_Union[AttachAck, _Mapping]] = ...) -> None: ...
 
 class AttachStart(_message.Message):
-    __slots__ = ("session_id", "snapshot", "offset", "size", "window_bytes")
+    __slots__ = ("session_id", "snapshot", "offset", "size", "window_bytes", "history")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     SIZE_FIELD_NUMBER: _ClassVar[int]
     WINDOW_BYTES_FIELD_NUMBER: _ClassVar[int]
+    HISTORY_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     snapshot: bool
     offset: int
     size: AttachSize
     window_bytes: int
-    def __init__(self, session_id: _Optional[str] = ..., snapshot: _Optional[bool] = ..., offset: _Optional[int] = ..., size: _Optional[_Union[AttachSize, _Mapping]] = ..., window_bytes: _Optional[int] = ...) -> None: ...
+    history: bool
+    def __init__(self, session_id: _Optional[str] = ..., snapshot: _Optional[bool] = ..., offset: _Optional[int] = ..., size: _Optional[_Union[AttachSize, _Mapping]] = ..., window_bytes: _Optional[int] = ..., history: _Optional[bool] = ...) -> None: ...
 
 class AttachSize(_message.Message):
     __slots__ = ("rows", "cols")

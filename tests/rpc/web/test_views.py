@@ -21,7 +21,7 @@ async def test_a_person_at_the_idle_prompt(client):
         await view.send("human.input", data="cho hi-$((40+2))\r")
         await view.shows("hi-42")
         assert (await view.until("human.revoked"))["reason"] == "prompt"
-        await view.until("status", queue="ready", count=2)
+        await view.until("status", queue="ready")
 
 
 async def test_a_take_over_and_the_models_answer(client):
@@ -32,7 +32,7 @@ async def test_a_take_over_and_the_models_answer(client):
         target = await view.until("status", holder="model-send", queue="busy")
         while target["takeover"] is None:
             target = await view.until(
-                "status", count=len(view.all("status")) + 1, holder="model-send"
+                "status", len(view.all("status")) + 1, holder="model-send"
             )
         await view.send("human.takeover", target=target["takeover"])
         await view.until("human.granted")
