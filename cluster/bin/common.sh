@@ -18,6 +18,15 @@ die() {
 
 command -v "$fabric" >/dev/null 2>&1 || die "no command '$fabric'; set PTY_FABRIC=/path/to/fabric"
 
+# Ray's token from the file RAY_TOKEN_FILE names (a mounted secret) into the state folder.
+take_token() {
+    [ -n "${RAY_TOKEN_FILE:-}" ] || return 0
+    mkdir -p "$state"
+    chmod 700 "$state"
+    (umask 077 && tr -d ' \n' <"$RAY_TOKEN_FILE" >"$state/ray.token.new")
+    mv "$state/ray.token.new" "$state/ray.token"
+}
+
 # The address by which the machine reaches another one is the one to be reached by.
 node_ip() {
     if [ -n "${NODE_IP:-}" ]; then
@@ -25,9 +34,10 @@ node_ip() {
         return
     fi
     if command -v ip >/dev/null 2>&1; then
-        ip -o route get "$1" 2>/dev/null | sed -n 's/.* src \([^ ]*\).*/\1/p'
+        to=$(getent ahostsv4 "$1" | sed -n '1s/ .*//p')
+        ip -o route get "${to:-$1}" 2>/dev/null | sed -n 's/.* src \([^ ]*\).*/\1/p'
     else
-        interface=$(route -n get "$1" 2>/dev/null | sed -n 's/ *interface: //p')
+        interface=$(route get "$1" 2>/dev/null | sed -n 's/ *interface: //p')
         [ -z "$interface" ] || ipconfig getifaddr "$interface"
     fi
 }

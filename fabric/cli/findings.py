@@ -229,10 +229,13 @@ def private_file(what: str, path: str, mode: int | None, own: bool, problem: str
         return fail(
             check, problem or "not there", why, "fabric token create --help; or mend the path"
         )
-    if mode & 0o077 or not own:
+    why = "whoever reads it can act as every caller, or run code on every node"
+    remedy = f"chown it to the service and chmod 600 {path}"
+    if mode & 0o027 or not own:
         fact = f"mode {mode:04o}{'' if own else ', of another user'}"
-        why = "whoever reads it can act as every caller, or run code on every node"
-        return fail(check, fact, why, f"chown it to the service and chmod 600 {path}")
+        return fail(check, fact, why, remedy)
+    if mode & 0o040:
+        return warn(check, f"mode {mode:04o}, readable by its group", why, remedy)
     return ok(check, f"mode {mode:04o}")
 
 

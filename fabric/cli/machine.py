@@ -87,7 +87,7 @@ def findings_of_credentials(settings: Settings, folder: Path) -> Iterator[Findin
             mode, own = None, True
             problem = getattr(error, "message", "") or str(error)
         else:
-            mode, own = facts.st_mode & 0o777, facts.st_uid == os.geteuid()
+            mode, own = facts.st_mode & 0o777, facts.st_uid in (os.geteuid(), 0)
             if what == "revoked tokens":
                 mode &= 0o700  # ids are no secret
         yield findings.private_file(what, path, mode, own, problem)

@@ -212,6 +212,36 @@ class Host:
         env |= {"FABRIC_STATE_DIR": str(self._net.state)} | environ
         return _run(*argv, check=check, env=env, cwd=ROOT)
 
+    def script(
+        self, name: str, *arguments: str, check: bool = True, **environ: str
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run one of the operator's scripts on the host."""
+        env = {key: value for key, value in os.environ.items() if not key.startswith("FABRIC_")}
+        env |= {"FABRIC_STATE_DIR": str(self._net.state)} | environ
+        env |= {"PTY_FABRIC": str(Path(sys.executable).with_name("fabric"))}
+        path = str(ROOT / "cluster" / "bin" / name)
+        return _run(*self.inside(path, *arguments), check=check, env=env, cwd=ROOT)
+
+    def service(self, *argv: str) -> "subprocess.Popen[bytes]":
+        """Start a program on the host that lives as long as the host does."""
+        with (self.state / "service.log").open("ab") as log:
+            made = subprocess.Popen(
+                self.inside(*argv), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        self._helpers.append(made)
+        return made
+
+    def pids(self, name: str) -> list[int]:
+        """Return the processes of a program on the host, by their pids out here."""
+        space = Path(f"/proc/{self.first_pid}/ns/pid").readlink()
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                here = (folder / "ns" / "pid").readlink() == space
+                if here and (folder / "comm").read_text().strip() == name:
+                    found.append(int(folder.name))
+        return found
+
     def door(self, port: int, *, here: bool = False) -> str:
         """A gRPC address that leads to a port of the host: from the switch, or from itself."""
         path = self._net.folder / f"{self.name}-{'in' if here else 'out'}.sock"

@@ -24,13 +24,12 @@ class Machines:
     """The fabric on its hosts; ``h1`` is the head."""
 
     net: Net
+    extra: dict[str, str] = field(default_factory=dict)
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
 
     def flags(self, host: Host) -> list[str]:
         rows = {
             "cluster.host": host.name,
-            "cluster.node_ip": host.ip,
-            "cluster.port": RAY_PORT,
             "gateway.listen": f"{host.ip}:{GATEWAY_PORT}",
             "gateway.token_file": self.net.folder / "principals",
             "gateway.insecure": "true",
@@ -41,24 +40,28 @@ class Machines:
             "registry.lost_timeout_s": LOST_S,
             "registry.node_poll_interval_s": POLL_S,
             "registry.node_call_timeout_s": CALL_S,
+            **(self.extra if host.name == "h1" else {}),
         }
         return [word for key, value in rows.items() for word in ("--set", f"{key}={value}")]
 
-    def up_head(self) -> None:
+    def write_principals(self) -> None:
         digest = hashlib.sha256(self.token.encode()).hexdigest()
         principals = self.net.folder / "principals"
         principals.write_text(f"me sha256:{digest}\n")
         principals.chmod(0o600)
+
+    def up_head(self) -> None:
+        self.write_principals()
         head = self.net["h1"]
-        head.fabric("up", "--detach", *self.flags(head))
+        head.script("start-head", head.ip, str(RAY_PORT), "--detach", *self.flags(head))
 
     def up(self, name: str) -> None:
         """Let a machine join the head's."""
         host, head = self.net[name], self.net["h1"]
-        token = host.state / "ray.token"
-        token.write_bytes((head.state / "ray.token").read_bytes())
-        token.chmod(0o600)
-        host.fabric("up", "--detach", "--address", f"{head.ip}:{RAY_PORT}", *self.flags(host))
+        host.script(
+            "start-node", f"{head.name}:{RAY_PORT}", "--detach", *self.flags(host),
+            RAY_TOKEN_FILE=str(head.state / "ray.token"),
+        )  # fmt: skip
 
     def client(self, *doors: str, **options) -> FabricClient:
         options.setdefault("mode", SandboxMode.DANGER_FULL_ACCESS)

@@ -49,7 +49,7 @@ def test_credentials_are_looked_at_as_the_gateway_would(tmp_path):
     assert found[f"TLS key {made.key_file}"] is Verdict.OK
     assert found[f"certificate {made.cert_file}"] is Verdict.OK
     assert found[f"tokens {tokens}"] is Verdict.FAIL
-    keys.chmod(0o640)
+    keys.chmod(0o644)
     (tmp_path / "tls" / "server.pem").write_text("no certificate")
     found = verdicts(machine.findings_of_credentials(settings, tmp_path))
     assert found[f"signing keys {keys}"] is Verdict.FAIL

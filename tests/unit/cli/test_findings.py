@@ -48,6 +48,8 @@ OK, WARN, FAIL = Verdict.OK, Verdict.WARN, Verdict.FAIL
         (findings.priority(0, 1000), WARN),
         (findings.private_file("tokens", "/t", 0o600, True, ""), OK),
         (findings.private_file("tokens", "/t", 0o644, True, ""), FAIL),
+        (findings.private_file("tokens", "/t", 0o440, True, ""), WARN),
+        (findings.private_file("tokens", "/t", 0o660, True, ""), FAIL),
         (findings.private_file("tokens", "/t", 0o600, False, ""), FAIL),
         (findings.private_file("tokens", "/t", None, True, "no such file"), FAIL),
         (findings.certificate("certificate", "/c", 90 * DAY_S, ""), OK),
