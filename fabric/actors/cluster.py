@@ -124,20 +124,22 @@ def start(
     *,
     sessions: int,
     starting: int = 2,
+    replace_running: bool = False,
     progress: Progress = lambda sentence: None,
 ) -> Embedded:
     """Start a Ray node with room for ``sessions``; return when it answers.
 
     It is the head of a cluster of its own, or with ``settings.address`` one more node of
     the cluster there. Blocks for one to a few seconds. What an earlier cluster of this
-    state folder left is ended first. Raises: SessionStateError (one runs here already),
+    state folder left is ended first, and with ``replace_running`` also one that runs: its
+    shims keep its sessions. Raises: SessionStateError (one runs here already),
     StartupTimeoutError.
     """
     state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     state_dir.chmod(0o700)
     with _locked(state_dir):
         found = read(state_dir)
-        if found is not None and found.is_alive:
+        if found is not None and found.is_alive and not replace_running:
             raise SessionStateError(
                 f"a cluster of {state_dir} is running already at {found.address}",
                 state_dir=state_dir,

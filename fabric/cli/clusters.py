@@ -57,6 +57,9 @@ class Cluster:
             self._state.folder,
             sessions=node.max_sessions,
             starting=node.max_starting,
+            # Whoever holds the state folder's lock is its only supervisor: a cluster that runs
+            # here lost its own, and nobody would notice its death.
+            replace_running=True,
             progress=progress,
         )
         self.address = self._settings.cluster.address or embedded.address

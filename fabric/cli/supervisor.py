@@ -169,6 +169,7 @@ class Supervisor:
         self._announcer.progress(text)
 
     async def _start(self) -> None:
+        self._end_orphaned_gateway()
         self._state.write_record(self._record(""))
         await self._unless_stopped(self._cluster.start(self._say))
         if self._cluster.embedded and not self._principals:
@@ -179,6 +180,16 @@ class Supervisor:
         self._state.write_record(record)
         self._tell(record)
         self._announcer.ready(asdict(record))
+
+    def _end_orphaned_gateway(self) -> None:
+        """End the gateway of a supervisor that was killed; its port is wanted again."""
+        left = self._state.record()
+        if left is None or not left.gateway_pid:
+            return
+        if start_time_of(left.gateway_pid) == left.gateway_start_time:
+            self._say("ending the gateway of a supervisor that is gone")
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(left.gateway_pid, signal.SIGKILL)
 
     async def _start_gateway(self) -> GatewayProcess:
         command = [

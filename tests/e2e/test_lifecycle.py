@@ -184,6 +184,20 @@ def test_down_cleans_up_after_a_killed_supervisor(fabric):
     assert fabric("down", check=True).out.startswith("no fabric")
 
 
+def test_up_takes_over_from_a_killed_supervisor_with_the_sessions(fabric):
+    """What a unit's Restart= does."""
+    fabric("up", "-d", check=True)
+    session = fabric("open", "-q", *FULL, check=True).out.strip()
+    before = fabric("send", "-q", session, "A=kept; echo $$", check=True).out
+    old = pid_of(fabric, "gateway_pid")
+    os.kill(pid_of(fabric), signal.SIGKILL)
+    fabric("up", "-d", check=True)
+    assert pid_of(fabric, "gateway_pid") not in (0, old)
+    after = fabric("send", "-q", session, "echo $A $$", check=True).out
+    assert f"kept {before.splitlines()[1]}" in after.splitlines()
+    assert not Path(f"/proc/{old}/cmdline").exists()
+
+
 def test_the_demo_plays_as_the_readme_says():
     root = Path(__file__).parents[2]
     command = Command(Path("/nonexistent"))
