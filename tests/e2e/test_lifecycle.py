@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import leaks
 from fabric.cli.state import start_time_of
+from tests.support import leaks
 from tests.support.command import Command
 from tests.support.eventually import eventually_sync, scaled
 
