@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 import uvloop
@@ -61,7 +62,9 @@ class SessionWorker:
         settings: WorkerSettings,
         clock: Clock | None = None,
         tracer: Tracer | None = None,
+        counted: Callable[[Session], None] | None = None,
     ) -> None:
+        self._counted = counted
         self.config = config
         self.settings = settings
         self.clock = clock or SystemClock()
@@ -134,6 +137,8 @@ class SessionWorker:
         self.tasking = Tasking(session, self._notify)
         self._epoch = max(self._epoch, session.spec.epoch)
         log.session.set(session.spec.session_id)
+        if self._counted is not None:
+            session.counts.changed = partial(self._counted, session)
         if session.spec.shared is not None and self.sharing is None:
             self.sharing = Sharing(
                 session, self.settings.shared, self.clock, self._notify, self._renew
@@ -406,16 +411,21 @@ class SessionActor:
     """A session worker with a loop and a thread of its own. Raises: what ``start`` raises."""
 
     def __init__(
-        self, config: SlotConfig, settings: WorkerSettings, tracer: Tracer | None = None
+        self,
+        config: SlotConfig,
+        settings: WorkerSettings,
+        tracer: Tracer | None = None,
+        counted: Callable[[Session], None] | None = None,
     ) -> None:
         self._tracer = tracer
+        self._counted = counted
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="session", daemon=True)
         self._thread.start()
         self.worker = self.run(self._make(config, settings))
 
     async def _make(self, config: SlotConfig, settings: WorkerSettings) -> SessionWorker:
-        worker = SessionWorker(config, settings, tracer=self._tracer)
+        worker = SessionWorker(config, settings, tracer=self._tracer, counted=self._counted)
         await worker.start()
         return worker
 

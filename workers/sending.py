@@ -379,6 +379,8 @@ class Sending:
         now = session.clock.monotonic()
         self._repeats.settle(run.request.request_id, now, result)
         session.parts.ledger.settle(run.request.request_id)
+        if result is not None:
+            session.counts.sent(result)
         if run.watch is not None:
             run.watch.close()
         if run.before_end is not None:

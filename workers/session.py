@@ -35,6 +35,7 @@ from fabric.core.model import (
 from fabric.core.repeat import Repeats, digest_of
 from fabric.core.settings import WorkerSettings
 from workers.attaching import Attaching
+from workers.counts import Counts
 from workers.ledger import Ledger
 from workers.observing import Observing
 from workers.pulse import Pulse
@@ -118,6 +119,7 @@ class Session:
         )
         self.rows, self.cols = spec.rows, spec.cols
         self.status = SessionStatus()
+        self.counts = Counts()
         self.is_over = False
         self.is_abandoned = False
         self.is_ready = False

@@ -173,6 +173,7 @@ class RaySlots:
             self._plan.worker,
             self._plan.settings.log.level,
             self._plan.settings.trace,
+            self._plan.settings.metrics.ray,
         )
 
     def _kill(self, slot_id: SlotId) -> None:

@@ -15,6 +15,7 @@ from fabric.actors.rayenv import labels_here
 from fabric.actors.remote import RemoteRegistry
 from fabric.actors.reporting import Reporter
 from fabric.core import log
+from fabric.core.figures import Rows, node_rows
 from fabric.core.ids import HostName
 from fabric.core.model import NodeState
 from workers.node import Node
@@ -68,7 +69,11 @@ class NodeHost(Hosted):
             confinement=confinement,
         )
         await node.start()
+        if settings.metrics.ray:
+            self._exporting = _export(node)
         return node
+
+    _exporting: "asyncio.Task[None] | None" = None  # kept, or it could be collected
 
     async def _facts(self, confinement: NodeConfinement) -> NodeState:
         """Say what this machine is, by the labels it has in the cluster."""
@@ -80,3 +85,12 @@ class NodeHost(Hosted):
             arch=labels[LABEL_ARCH],
             sandbox_kinds=confinement.kinds,
         )
+
+
+def _export(node: Node) -> "asyncio.Task[None]":
+    from fabric.actors.exporter import RayExporter, export_for_ever
+
+    async def ask() -> Rows:
+        return node_rows([await node.state()])
+
+    return asyncio.create_task(export_for_ever(RayExporter(), ask))

@@ -13,6 +13,7 @@ from fabric.actors.names import make_state_dir
 from fabric.actors.plan import Plan
 from fabric.actors.rayenv import labels_here
 from fabric.core import log
+from fabric.core.figures import Rows, census_rows
 from fabric.core.ids import HostName
 from fabric.registry.journal import Journal
 from fabric.registry.registry import Registry
@@ -50,4 +51,17 @@ class RegistryHost(Hosted):
             here=HostName(here),
         )
         await registry.start()
+        if settings.metrics.ray:
+            self._exporting = _export(registry)
         return registry
+
+    _exporting: "asyncio.Task[None] | None" = None  # kept, or it could be collected
+
+
+def _export(registry: Registry) -> "asyncio.Task[None]":
+    from fabric.actors.exporter import RayExporter, export_for_ever
+
+    async def ask() -> Rows:
+        return census_rows(await registry.census())
+
+    return asyncio.create_task(export_for_ever(RayExporter(), ask))

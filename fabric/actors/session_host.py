@@ -1,6 +1,7 @@
 """A session worker as a plain class that Ray can wrap; it imports no more than it must."""
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 from fabric.core import log
@@ -10,6 +11,7 @@ from fabric.core.settings import TraceSettings, WorkerSettings
 from fabric.core.tracing import Tracer
 from workers.actor import SessionActor
 from workers.sandbox import environment
+from workers.session import Session
 from workers.slot import SlotConfig
 
 
@@ -17,12 +19,19 @@ class SessionHost:
     """A session worker; its calls are the control path beside its socket."""
 
     def __init__(
-        self, config: SlotConfig, settings: WorkerSettings, level: str, trace: TraceSettings
+        self,
+        config: SlotConfig,
+        settings: WorkerSettings,
+        level: str,
+        trace: TraceSettings,
+        export: bool = False,
     ) -> None:
         log.configure(level)
         log.always(node=config.host, slot=config.slot_id)
         _prime(settings)
-        self._actor = SessionActor(config, settings, _tracer(trace, config.host))
+        self._actor = SessionActor(
+            config, settings, _tracer(trace, config.host), _counted(config.host) if export else None
+        )
 
     def ready(self) -> bool:
         """Say that the worker serves its socket: the constructor has ended."""
@@ -39,6 +48,12 @@ def _tracer(settings: TraceSettings, host: str) -> Tracer | None:
     from fabric.tracing.otel import tracer_of
 
     return tracer_of(settings, {"fabric.host": host, "fabric.process": "worker"})
+
+
+def _counted(host: str) -> Callable[[Session], None]:
+    from fabric.actors.exporter import RayExporter, WorkerExport
+
+    return WorkerExport(RayExporter(), host).changed
 
 
 def _prime(settings: WorkerSettings) -> None:

@@ -97,9 +97,6 @@ WORKER_SENDS = Metric(
 WORKER_OUTPUT_BYTES = Metric(
     "fabric_worker_output_bytes_total", _C, "Bytes that terminals printed.", ("host",)
 )
-WORKER_SURVIVORS = Metric(
-    "fabric_worker_teardown_survivors_total", _C, "Processes that outlived a close.", ("host",)
-)
 
 METRICS: dict[str, Metric] = {
     item.name: item for item in list(globals().values()) if isinstance(item, Metric)

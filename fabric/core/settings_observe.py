@@ -15,11 +15,13 @@ class MetricsSettings:
     ``listen`` with port 0 takes any free one (``fabric status`` says which); empty is off.
     They hold counts and host names, no secret, but an address beyond loopback is refused
     unless ``allow_remote`` says so. ``refresh_s`` is how old the registry's figures may be.
+    ``ray`` hands the numbers of registry, nodes and workers to Ray's exporter too.
     """
 
     listen: str = "127.0.0.1:0"
     allow_remote: bool = False
     refresh_s: float = 2.0
+    ray: bool = False
 
     def __post_init__(self) -> None:
         """Check forms and ranges. Raises: SettingsError."""

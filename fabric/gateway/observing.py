@@ -16,35 +16,12 @@ from pathlib import Path
 from fabric.core import metrics as m
 from fabric.core.census import Census
 from fabric.core.errors import FabricError
+from fabric.core.figures import NODE_METRICS, node_rows
 from fabric.core.metrics import Metrics, Values
-from fabric.core.model import NodeState
 from fabric.gateway.ports import RegistryPort
 
 ASK_S = 3.0
 Rows = Mapping[Values, float]
-
-
-def node_rows(nodes: Iterable[NodeState]) -> dict[m.Metric, dict[Values, float]]:
-    """Return the gauges of nodes."""
-    found: dict[m.Metric, dict[Values, float]] = {}
-    for node in nodes:
-        values: tuple[tuple[m.Metric, float], ...] = (
-            (m.NODE_UP, node.alive),
-            (m.NODE_DRAINING, node.draining),
-            (m.NODE_SESSIONS, node.sessions),
-            (m.NODE_SESSIONS_MAX, node.max_sessions),
-            (m.NODE_WARM, node.warm),
-            (m.NODE_PTYS_FREE, node.ptys_free),
-            (m.NODE_MEMORY_FREE, node.memory_free_bytes),
-            (m.NODE_DESCRIPTORS_FREE, node.fds_free),
-        )
-        for metric, value in values:
-            if node.alive or metric is m.NODE_UP:
-                found.setdefault(metric, {})[(node.host,)] = float(value)
-    return found
-
-
-_NODE_METRICS = tuple(item for name, item in m.METRICS.items() if name.startswith("fabric_node_"))
 
 
 class Observing:
@@ -78,7 +55,7 @@ class Observing:
         watch(m.REGISTRY_OWNERS, self._owners)
         watch(m.REGISTRY_SESSIONS, lambda: self._states("sessions"))
         watch(m.REGISTRY_TASKS, lambda: self._states("tasks"))
-        for metric in _NODE_METRICS:
+        for metric in NODE_METRICS:
             watch(metric, lambda metric=metric: self._nodes.get(metric, {}))  # type: ignore[misc]
 
     async def text(self) -> str:

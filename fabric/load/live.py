@@ -60,7 +60,7 @@ class Live:
         turns = Histogram.sum_of(item.turns for item in windows)
         figures = summary(turns)
         phase = "warm-up" if at <= self._plan.warmup_s else "run"
-        latest = [item for item in windows if item.at_s + item.length_s >= at - 1]
+        latest = [item for item in windows if item.at_s + item.length_s > at - 0.5]
         parts = [
             f"{at:6.0f}/{self._plan.duration_s:.0f} s {phase}",
             f"{turns.count / seconds:.1f} turns/s",
