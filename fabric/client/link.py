@@ -6,7 +6,9 @@ next in turn that says it is serving when that one is unavailable. With somewher
 go, a gateway that has fallen silent (a cut link sends no reset) is given up after some four
 seconds by keep-alive pings. Only ``UNAVAILABLE`` is tried
 again, only for calls that may be repeated (they carry a request id, or change nothing),
-a bounded number of times, and never beyond the call's own deadline. Streams are not
+for ``REPEAT_S`` after it first failed, and never beyond the call's own deadline: a fabric
+that has answered before comes back (a gateway or the registry is started again). One that
+never has is given up after ``FIRST_TRIES``, since nobody may be there. Streams are not
 resumed: the caller knows from which offset it wants to go on.
 """
 
@@ -25,14 +27,14 @@ from fabric.core.errors import (
     DrainingError,
     FabricError,
     GatewayUnavailableError,
-    InternalError,
     InvalidRequestError,
 )
 from fabric.wire.metadata import Headers
 from fabric.wire.methods import Method
 from fabric.wire.status import DETAILS_HEADER, error_from
 
-MAX_ATTEMPTS = 6
+FIRST_TRIES = 6
+REPEAT_S = 15.0
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 1.0
 # How soon a silent gateway is noticed where there is another, in seconds; twice this at most.
@@ -76,7 +78,12 @@ class Link:
     """Calls to one fabric. Make and use it inside one running event loop."""
 
     def __init__(
-        self, addresses: Sequence[str], tls: Tls | None = None, *, watch: bool = False
+        self,
+        addresses: Sequence[str],
+        tls: Tls | None = None,
+        *,
+        watch: bool = False,
+        repeat_s: float = REPEAT_S,
     ) -> None:
         if not addresses or not all(addresses):
             raise InvalidRequestError("an address of the fabric must be given")
@@ -94,6 +101,8 @@ class Link:
             if tls.server_name:
                 self._options.append(("grpc.ssl_target_name_override", tls.server_name))
         self._current = 0
+        self._repeat_s = repeat_s
+        self._has_answered = False
         self._channels: dict[int, grpc.aio.Channel] = {}
         self._calls: dict[tuple[int, str], Any] = {}
         self._background: set[asyncio.Task[None]] = set()
@@ -116,7 +125,10 @@ class Link:
         deadline = loop.time() + timeout_s
         pause = FIRST_PAUSE_S
         told: DrainingError | None = None
-        for attempt in range(1, MAX_ATTEMPTS + 1):
+        patience = deadline
+        tries = 0
+        while True:
+            tries += 1
             index = self._current
             try:
                 raw = await self._call(index, method)(
@@ -131,21 +143,25 @@ class Link:
                 if not (_is_away(failure) and error.worth_repeating):
                     raise error from None
                 self._move_from(index)
-                left = deadline - loop.time()
-                if not repeat or attempt == MAX_ATTEMPTS or left <= pause:
+                self._has_answered = self._has_answered or _has_reason(failure)
+                if tries == 1:
+                    patience = min(deadline, loop.time() + self._repeat_s)
+                is_nobody = not self._has_answered and tries >= FIRST_TRIES
+                if not repeat or is_nobody or loop.time() + pause >= patience:
                     raise error from None
                 await self._skip_silent(deadline - pause)
                 await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311
                 pause = min(2 * pause, LONGEST_PAUSE_S)
             else:
+                self._has_answered = True
                 return method.response.FromString(raw)
-        raise InternalError("unreachable: the last attempt returns or raises")
 
-    def in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        """Go on with short work that its caller does not wait for; ``close`` does."""
+    def in_background(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """Go on with short work that its caller need not wait for; ``close`` does."""
         task = asyncio.get_running_loop().create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+        return task
 
     async def stream(self, method: Method, request: Any, headers: Headers) -> AsyncIterator[Any]:
         """Yield the messages of a stream; leaving the iterator cancels the call."""
@@ -275,7 +291,12 @@ def _is_away(failure: grpc.aio.AioRpcError) -> bool:
         return True
     if failure.code() is not grpc.StatusCode.CANCELLED:
         return False
-    return DETAILS_HEADER not in {str(key) for key, _ in failure.trailing_metadata() or ()}
+    return not _has_reason(failure)
+
+
+def _has_reason(failure: grpc.aio.AioRpcError) -> bool:
+    """Tell whether a gateway of ours said this."""
+    return DETAILS_HEADER in {str(key) for key, _ in failure.trailing_metadata() or ()}
 
 
 def _error_of(failure: grpc.aio.AioRpcError) -> FabricError:

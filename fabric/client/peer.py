@@ -43,6 +43,8 @@ from fabric.wire.metadata import peer_headers
 
 CALL_TIMEOUT_S = 30.0
 DEFAULT_WAIT_S = 600.0
+# Short: the client behind the other gateway tries again for longer.
+REPEAT_S = 1.5
 
 
 def peer_tls(settings: GatewaySettings) -> Tls | None:
@@ -60,7 +62,7 @@ class PeerSessions:
     """One other gateway's sessions. Make and use it inside one running event loop."""
 
     def __init__(self, address: str, peer_key: str, tls: Tls | None = None) -> None:
-        self._link = Link((address,), tls, watch=True)
+        self._link = Link((address,), tls, watch=True, repeat_s=REPEAT_S)
         self._peer_key = peer_key
 
     def _calls(self, caller: Caller) -> Calls:

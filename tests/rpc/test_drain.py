@@ -15,6 +15,14 @@ from tests.support.eventually import eventually
 from tests.support.fake_fabric import HOST
 
 
+async def _impatient(gateway: Gateway) -> FabricClient:
+    """A client that does not wait long for a gateway to be started again."""
+    client = FabricClient.connect(gateway.address, keep=True)
+    await client.start()
+    client.calls.link._repeat_s = 0.5
+    return client
+
+
 async def _health(address: str, service: str = "") -> str:
     async with grpc.aio.insecure_channel(address) as channel:
         stub = health_pb2_grpc.HealthStub(channel)
@@ -38,8 +46,7 @@ async def test_reflection_names_the_services(gateway):
 
 
 async def test_a_running_send_finishes_while_new_calls_are_refused(gateway, fabric):
-    client = FabricClient.connect(gateway.address, keep=True)
-    await client.start()
+    client = await _impatient(gateway)
     shell = await client.open()
     terminal = fabric.sessions[shell.id].terminal
     send = asyncio.create_task(shell.send("sleep 1000"))
@@ -56,8 +63,7 @@ async def test_a_running_send_finishes_while_new_calls_are_refused(gateway, fabr
 
 
 async def test_waits_and_streams_end_at_once_with_a_reason(gateway, fabric):
-    client = FabricClient.connect(gateway.address, keep=True)
-    await client.start()
+    client = await _impatient(gateway)
     shell = await client.open()
     terminal = fabric.sessions[shell.id].terminal
     stream = client.calls.follow(shell.id, 0)
@@ -82,8 +88,7 @@ async def test_waits_and_streams_end_at_once_with_a_reason(gateway, fabric):
 
 
 async def test_what_is_left_after_the_drain_is_ended_and_cleaned_up(gateway, fabric):
-    client = FabricClient.connect(gateway.address, keep=True)
-    await client.start()
+    client = await _impatient(gateway)
     shell = await client.open()
     terminal = fabric.sessions[shell.id].terminal
     calls = client.calls
@@ -99,8 +104,7 @@ async def test_what_is_left_after_the_drain_is_ended_and_cleaned_up(gateway, fab
 
 async def test_when_the_fabric_goes_down_for_good_everybody_is_told_at_once(gateway, fabric):
     """Nobody waits for a send or tries again, neither where nobody is left to answer."""
-    client = FabricClient.connect(gateway.address, keep=True)
-    await client.start()
+    client = await _impatient(gateway)
     shell = await client.open()
     terminal = fabric.sessions[shell.id].terminal
     send = asyncio.create_task(shell.send("sleep 1000"))
@@ -126,8 +130,7 @@ async def _drain(stream):
 async def test_a_call_that_was_told_of_the_drain_says_so_when_nobody_answers_any_more(
     gateway, fabric
 ):
-    client = FabricClient.connect(gateway.address, keep=True)
-    await client.start()
+    client = await _impatient(gateway)
     shell = await client.open()
     terminal = fabric.sessions[shell.id].terminal
     send = asyncio.create_task(shell.send("sleep 1000"))

@@ -8,7 +8,7 @@ import pytest
 
 from fabric.api.v1 import terminal_service_pb2
 from fabric.client import FabricClient
-from fabric.client.link import Link
+from fabric.client.link import FIRST_TRIES, REPEAT_S, Link
 from fabric.core.errors import (
     GatewayUnavailableError,
     RegistryUnavailableError,
@@ -16,9 +16,10 @@ from fabric.core.errors import (
 )
 from fabric.core.ids import RequestId, new_session_id
 from fabric.core.model import GatewayKeys
+from fabric.core.settings import GatewaySettings
 from fabric.gateway.server import Gateway
 from fabric.wire.methods import METHODS
-from tests.support.eventually import eventually
+from tests.support.eventually import eventually, scaled
 from tests.support.fake_fabric import HOST
 from tests.support.raw_calls import RawCaller
 
@@ -33,12 +34,49 @@ async def test_a_registry_that_comes_back_is_waited_for(client, fabric):
     assert "hi" in (await shell.send("echo hi")).viewport
 
 
-async def test_a_registry_that_stays_away_is_reported_in_bounded_tries(client, fabric):
-    fabric.away = 1000
+async def test_a_fabric_that_has_answered_is_waited_for_longer_than_one_nobody_has_seen(
+    client, fabric
+):
+    """As long as the registry or a gateway takes to be started again, and some more."""
+    fabric.away = FIRST_TRIES + 2
+    assert REPEAT_S == client.calls.link._repeat_s >= 15
+    await client.open()
+    assert fabric.away == 0
+
+
+async def test_a_registry_that_stays_away_is_reported_in_bounded_time(client, fabric):
+    fabric.away, link = 1000, client.calls.link
+    link._repeat_s = 0.5
+    loop = asyncio.get_running_loop()
+    began = loop.time()
     with pytest.raises(RegistryUnavailableError):
         await client.open()
-    assert fabric.away == 1000 - 6
+    assert loop.time() - began < scaled(3)
+    assert 2 <= 1000 - fabric.away < FIRST_TRIES
     fabric.away = 0
+
+
+async def test_a_gateway_that_is_started_again_is_waited_for(client, gateway, fabric):
+    """Where its supervisor starts it: on the same port, and later than a few tries take."""
+    shell = await client.open()
+    await gateway.stop(drain_s=0.1)
+    link = client.calls.link
+    asked = asyncio.create_task(shell.status())
+    refused = link._move_from
+    tries = 0
+
+    def counted(index: int) -> None:
+        nonlocal tries
+        tries += 1
+        refused(index)
+
+    link._move_from = counted
+    await eventually(lambda: tries > FIRST_TRIES, within=15)
+    again = Gateway(GatewaySettings(listen=gateway.address), fabric, fabric, host=HOST)
+    await again.start()
+    assert (await asked).session_id == shell.id
+    await client.stop()
+    await again.stop(drain_s=0.5)
 
 
 async def test_a_tail_moves_a_cursor_and_is_tried_again_under_its_id(client, fabric, monkeypatch):
@@ -50,9 +88,10 @@ async def test_a_tail_moves_a_cursor_and_is_tried_again_under_its_id(client, fab
         raise RegistryUnavailableError("away")
 
     monkeypatch.setattr(fabric, "tail", away)
+    client.calls.link._repeat_s = 0.5
     with pytest.raises(RegistryUnavailableError):
         await shell.tail()
-    assert len(asked) == 6
+    assert len(asked) > 1
     assert len({arguments[-1] for arguments in asked}) == 1
 
 
@@ -89,6 +128,7 @@ async def test_the_next_address_is_used_when_one_does_not_answer(gateway, fabric
 
 
 async def test_nobody_there_is_reported_soon():
+    """In less than what a fabric that has answered is waited for."""
     with pytest.raises(GatewayUnavailableError):
         async with FabricClient.connect(NOBODY):
             pass
