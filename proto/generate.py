@@ -40,10 +40,17 @@ def generated(folder: Path) -> dict[str, str]:
 
 
 def write() -> int:
-    for name in generated(ROOT):
+    """Compile aside and replace then, so that a compile that fails leaves everything as it is."""
+    with tempfile.TemporaryDirectory() as folder:
+        compile_into(Path(folder))
+        fresh = generated(Path(folder))
+    for name, text in fresh.items():
+        new = ROOT / API / f"{name}.new"
+        new.write_text(text)
+        new.replace(ROOT / API / name)
+    for name in generated(ROOT).keys() - fresh.keys():
         (ROOT / API / name).unlink()
-    compile_into(ROOT)
-    print(f"wrote {len(generated(ROOT))} files to {API}")
+    print(f"wrote {len(fresh)} files to {API}")
     return 0
 
 
