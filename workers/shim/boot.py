@@ -46,6 +46,7 @@ def main(argv: list[str]) -> int:
     for fd in (0, 1, 2):
         os.dup2(nothing, fd)
     os.close(nothing)
+    _preload()
     status = 0
     try:
         server.run()
@@ -65,6 +66,15 @@ def _import_ptyprocess() -> None:
         import ptyprocess  # noqa: F401
     finally:
         del sys.modules["shutil"]
+
+
+def _preload() -> None:
+    # Before anybody waits for it: a confined open then pays for no import.
+    if sys.platform == "linux":
+        try:
+            import workers.shim.confine  # noqa: F401
+        except Exception:  # noqa: BLE001  (a spawn that needs it says what is wrong)
+            return
 
 
 def listen(path: str) -> socket.socket:

@@ -157,8 +157,20 @@ def _import_confine() -> None:
 
 def _no_terminal(number: int | None) -> SpawnError:
     return SpawnError(
-        "pty", "no pseudo-terminal is left on this node", number, code="PTY_EXHAUSTED"
+        "pty", f"no pseudo-terminal is left on this node{_counted()}", number, code="PTY_EXHAUSTED"
     )
+
+
+def _counted() -> str:
+    """Say what the kernel counts on the whole machine; a devpts of our own may have less."""
+    numbers = []
+    for name in ("nr", "max"):
+        try:
+            with open(f"/proc/sys/kernel/pty/{name}") as file:  # noqa: PTH123
+                numbers.append(int(file.read()))
+        except (OSError, ValueError):
+            return ""
+    return f" (the machine has {numbers[0]} of at most {numbers[1]})"
 
 
 def _check_terminals() -> None:

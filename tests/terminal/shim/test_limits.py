@@ -3,18 +3,21 @@
 import asyncio
 import os
 import re
+import shutil
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from fabric.core.errors import SpawnFailedError
 from tests.support.eventually import eventually, scaled
 from tests.support.paths import ROOT
 from tests.terminal.shim.conftest import typed
 
+PTY_MAX = "/proc/sys/kernel/pty/max"
 FEW_TERMINALS = """
-mount -t devpts -o newinstance,ptmxmode=0666,max=1 devpts /dev/pts || exit 77
+mount -t devpts -o newinstance,ptmxmode=0666,max=3 devpts /dev/pts || exit 77
 mount --bind /dev/pts/ptmx /dev/ptmx || exit 77
 exec "$@"
 """
@@ -26,17 +29,19 @@ from workers.shim.client import ShimClient
 async def main():
     folder = pathlib.Path(sys.argv[1])
     clients = [await ShimClient.launch(node_dir=folder, slot_id=s, key=KEY, orphan_grace_s=5)
-               for s in "ab"]
-    first = await clients[0].spawn(request_for("sleep", "600"))
-    try:
-        await clients[1].spawn(request_for("sleep", "600"))
-    except Exception as error:
-        print(type(error).__name__, error.metadata["step"], error, flush=True)
+               for s in "abcd"]
+    open_ones = [await client.spawn(request_for("sleep", "600")) for client in clients[:3]]
+    for _ in range(2):
+        try:
+            await clients[3].spawn(request_for("sleep", "600"))
+        except Exception as error:
+            print(type(error).__name__, error.metadata["step"], error, flush=True)
     await clients[0].quit()
-    os.close(first.master_fd)
-    spawned = await clients[1].spawn(request_for("sleep", "600"))
+    os.close(open_ones[0].master_fd)
+    spawned = await clients[3].spawn(request_for("sleep", "600"))
     print("again", spawned.pid > 0, flush=True)
-    await clients[1].quit()
+    for client in clients[1:]:
+        await client.quit()
 asyncio.run(main())
 """
 
@@ -51,10 +56,17 @@ async def test_no_terminal_left_is_an_error_of_its_own_and_passes(slots):
     out, _ = await child.communicate()
     if child.returncode == 77:
         pytest.skip("no own devpts here")
-    assert out.decode().splitlines() == [
-        "PtyExhaustedError pty no pseudo-terminal is left on this node",
-        "again True",
-    ]
+    *refused, again = out.decode().splitlines()
+    assert again == "again True"
+    told = (
+        r"PtyExhaustedError pty no pseudo-terminal is left on this node"
+        r" \(the machine has (\d+) of at most (\d+)\)"
+    )
+    counts = [re.fullmatch(told, line) for line in refused]
+    assert len(counts) == 2
+    for count in counts:
+        assert count
+        assert 3 <= int(count[1]) <= int(count[2]) == int(Path(PTY_MAX).read_text())  # noqa: ASYNC240
 
 
 async def test_start_takes_well_under_a_tenth_of_a_second(slots):
@@ -91,3 +103,17 @@ async def test_idle_shim_sleeps(slots):
         return len(steady) > 30 and steady[-1] == steady[-30]
 
     await eventually(is_steady, within=5)
+
+
+async def test_a_confined_spawn_finds_its_module_loaded(slots, monkeypatch):
+    """The shim has imported it while it was idle; its file is gone when it is asked for."""
+    code = slots.folder / "code" / "workers"
+    shutil.copytree(ROOT / "workers" / "shim", code / "shim")
+    (code / "__init__.py").touch()
+    monkeypatch.setattr("workers.shim.launch.__file__", str(code / "shim" / "launch.py"))
+    client = await slots.launch()
+    shutil.rmtree(code)
+    with pytest.raises(SpawnFailedError) as failed:
+        await slots.spawn(client, "sleep", "1", landlock=b"not a plan")
+    assert failed.value.metadata["step"] == "confine"
+    assert "not available" not in failed.value.message
