@@ -18,6 +18,9 @@ from workers.frames import VERSION, Decoder, FrameError, Kind, encode
 
 CONNECT_TIMEOUT_S = 5.0
 STREAM_CREDIT = 32
+# How long a cancelled call waits for the worker's word that it has ended; longer than the
+# worker itself waits for a program to stop.
+CANCELLED_S = 1.25
 _log = logging.getLogger(__name__)
 
 
@@ -73,6 +76,8 @@ class ChannelClient(asyncio.Protocol):
     ) -> Any:
         """Call and await the answer; cancelling this coroutine cancels the call there.
 
+        Cancelling waits for the call's end there, ``CANCELLED_S`` at most.
+
         Raises: what the worker raised; OutcomeUnknownError when the connection was lost
         under the call; ChannelClosedError when it was lost before; DeadlineError.
         """
@@ -90,9 +95,19 @@ class ChannelClient(asyncio.Protocol):
             raise DeadlineError(f"{method} did not answer within {timeout_s:g} s") from error
         except asyncio.CancelledError:
             self._cancel(call_id)
+            await self._ended(call_id)
             raise
         finally:
             self._calls.pop(call_id, None)
+
+    async def _ended(self, call_id: int) -> None:
+        if not self.is_open:
+            return
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._calls[call_id] = answer
+        await asyncio.wait({answer}, timeout=CANCELLED_S)
+        if answer.done():
+            answer.exception()  # seen: that it was cancelled
 
     async def stream(self, method: str, args: dict[str, Any] | None = None) -> AsyncIterator[Any]:
         """Yield the items of a stream; leaving the loop cancels it there."""

@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
 ABANDON_GRACE_S = 1.0
 INTERRUPT_AGAIN_S = 0.25
+# How long a cancelled call waits for its program to stop and the slot to be free.
+FREED_S = 1.0
 SUBMIT = b"\r"
 _log = logging.getLogger(__name__)
 
@@ -169,9 +171,16 @@ class Sending:
                     )
                 else:
                     self.cancel(run)
+                    await self._freed(run)
             raise
         finally:
             run.callers -= 1
+
+    async def _freed(self, run: Running) -> None:
+        clock = self._session.clock
+        until = clock.monotonic() + FREED_S
+        while self._active is run and (left := until - clock.monotonic()) > 0:
+            await self._session.changed.wait(left)
 
     def cancel(self, run: Running) -> None:
         """Ask for a send's end by a real interrupt; it settles as it would by itself."""
@@ -302,27 +311,39 @@ class Sending:
         self._over(run, None)
 
     def _interrupt(self, run: Running) -> None:
-        group = 0
+        before = self._in_front()
         try:
-            group = self._session.signal(SignalName.SIGINT).target_pgid
+            self._session.signal(SignalName.SIGINT)
         except SessionStateError:
             _log.info("interrupt found no foreground group")
-        self._interrupt_later(run, group)
+            before = (0, None)
+        self._interrupt_later(run, before)
         self._act(run, run.machine.interrupted())
 
-    def _interrupt_later(self, run: Running, group: int) -> None:
+    def _in_front(self) -> tuple[int, str | None]:
+        """Return the group in front and its leader's program.
+
+        A shell's child that has not become its program yet may miss an interrupt for good,
+        in the group that the program then has.
+        """
+        group = self._session.parts.inspector.foreground() or 0
+        return group, self._session.parts.inspector.name(group) if group else None
+
+    def _interrupt_later(self, run: Running, before: tuple[int, str | None]) -> None:
         run.interrupting = asyncio.get_running_loop().call_later(
-            INTERRUPT_AGAIN_S, self._interrupt_again, run, group
+            INTERRUPT_AGAIN_S, self._interrupt_again, run, before
         )
 
-    def _interrupt_again(self, run: Running, group: int) -> None:
+    def _interrupt_again(self, run: Running, before: tuple[int, str | None]) -> None:
         if run.is_closed or self._session.is_closing or not self._session.status.is_running:
             return
-        now = self._session.parts.inspector.foreground()
-        if now and now != group and now not in self._session.shell_groups():
+        now = self._in_front()
+        if now[0] and now != before and now[0] not in self._session.shell_groups():
             with contextlib.suppress(SignalRefusedError):
-                group = self._session.signal(SignalName.SIGINT).target_pgid
-        self._interrupt_later(run, group)
+                self._session.signal(SignalName.SIGINT)
+        else:
+            now = before
+        self._interrupt_later(run, now)
 
     def _on_verdict(self, run: Running, done: "asyncio.Future[Verdict]") -> None:
         if done.cancelled() or run.machine.is_settled:

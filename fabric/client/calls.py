@@ -111,16 +111,26 @@ class Calls:
         return await self.link.unary(method, request, self.headers, timeout_s, repeat=True)
 
     async def ask_and_mean_it(self, method: Any, request: Any, wait_s: float) -> Any:
-        """Make a call that goes on for a moment when it breaks off, and end it when given up."""
+        """Make a call that goes on for a moment when it breaks off, and end it when given up.
+
+        Cancelling waits for the call's end at the server (its program is interrupted, its
+        open rolled back), for ``GIVE_UP_S`` at most; cancelling again does not.
+        """
         try:
             return await self.ask(method, request, wait_s)
-        except (asyncio.CancelledError, DeadlineError):
+        except asyncio.CancelledError:
+            await self.give_up(request.request_id)
+            raise
+        except DeadlineError:
             self.give_up(request.request_id)
             raise
 
-    def give_up(self, request_id: str) -> None:
-        """Say that nobody comes back for a call's answer: it ends now and not after a grace."""
-        self.link.in_background(self._give_up(request_id, self.headers))
+    def give_up(self, request_id: str) -> "asyncio.Future[None]":
+        """Say that nobody comes back for a call's answer: it ends now and not after a grace.
+
+        Done when it has ended; whoever does not wait for that need not.
+        """
+        return asyncio.shield(self.link.in_background(self._give_up(request_id, self.headers)))
 
     async def _give_up(self, request_id: str, headers: Headers) -> None:
         request = terminal_service_pb2.CancelCallRequest(request_id=request_id)

@@ -10,24 +10,29 @@ fewer. Nobody coming back within the grace is a cancellation like any other.
     running --CancelCall--> given up --RPC broken off--> cancelled, awaited
 
 ``CancelCall`` alone never ends a call: another caller may have joined it here, and which
-of two RPCs with one id was meant cannot be told before one of them breaks off.
+of two RPCs with one id was meant cannot be told before one of them breaks off. It waits
+for the end of what it gave up, so that its caller finds the terminal free afterwards.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from fabric.gateway.calls import Call
 
+# How long CancelCall waits for the call's end; longer than a prompt takes after an interrupt.
+GIVEN_UP_S = 1.5
 T = TypeVar("T")
 Key = tuple[str | None, str]
 
 
 class _Entry:
-    __slots__ = ("detached", "given_up")
+    __slots__ = ("detached", "ended", "given_up")
 
     def __init__(self) -> None:
         self.given_up = False
+        self.ended = asyncio.Event()
         self.detached: asyncio.Future[None] | None = None
 
 
@@ -57,11 +62,15 @@ class Lingering:
         finally:
             entries = self._entries[key]
             entries.remove(entry)
+            entry.ended.set()
             if not entries:
                 del self._entries[key]
 
-    def give_up(self, owner_id: str | None, request_id: str) -> bool:
-        """Take the word of a call's caller that it does not come back; False if none runs."""
+    async def give_up(self, owner_id: str | None, request_id: str) -> bool:
+        """Take the word of a call's caller that it does not come back; False if none runs.
+
+        Return when the call has ended, or after ``GIVEN_UP_S``.
+        """
         entries = self._entries.get((owner_id, request_id), [])
         detached = next((entry for entry in entries if entry.detached is not None), None)
         if detached is not None and detached.detached is not None:
@@ -70,7 +79,14 @@ class Lingering:
         else:
             for entry in entries:
                 entry.given_up = True
-        return bool(entries)
+        gone = [detached] if detached is not None else entries
+        if not gone:
+            return False
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(GIVEN_UP_S):
+                for entry in tuple(gone):
+                    await entry.ended.wait()
+        return True
 
     async def _linger(self, entry: _Entry, task: "asyncio.Task[Any]") -> None:
         entry.detached = asyncio.get_running_loop().create_future()

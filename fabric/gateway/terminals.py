@@ -80,7 +80,8 @@ class TerminalService:
     async def cancel_call(self, call: Call, message: pb.CancelCallRequest) -> pb.CancelCallResponse:
         """Give up a running send or open."""
         request_id = parse_request_id(message.request_id)
-        return pb.CancelCallResponse(found=self._lingering.give_up(call.owner_id, request_id))
+        found = await self._lingering.give_up(call.owner_id, request_id)
+        return pb.CancelCallResponse(found=found)
 
     async def read(self, call: Call, message: pb.ReadRequest) -> pb.ReadResponse:
         """Return a page of lines."""

@@ -6,12 +6,14 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from fabric.api.v1 import fabric_service_pb2, pty_service_pb2, terminal_service_pb2, types_pb2
-from fabric.core.errors import DeadlineError
+from fabric.client.calls import GIVE_UP_S
+from fabric.core.errors import DeadlineError, SendActiveError
 from fabric.core.ids import new_request_id
 from fabric.core.settings import GatewaySettings
 from fabric.gateway.server import Gateway
-from tests.support.eventually import eventually
+from tests.support.eventually import eventually, scaled
 from tests.support.fake_fabric import HOST
+from tests.support.local_fabric import local_fabric
 from tests.support.raw_calls import RawCaller
 
 
@@ -159,3 +161,65 @@ async def test_a_stream_says_what_is_missing(client, fabric):
     assert second.offset == 50 > first.next_offset
     assert second.oldest_offset == 50
     await stream.aclose()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sleep 1000",
+        "python3 -c 'import time; time.sleep(99)'",
+        "trap 'echo caught' INT; sleep 1000",
+    ],
+)
+async def test_after_a_cancel_the_terminal_is_free_for_its_caller(line):
+    """The next send of the same caller is never refused as one too many; real shells."""
+    async with local_fabric() as fabric, fabric.client() as client:
+        shell = await client.open("shell")
+        for number in range(8):
+            send = asyncio.create_task(shell.send(line, timeout_s=60))
+            await eventually(_busy(shell))
+            send.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await send
+            assert f"next-{number}" in (await shell.send(f"echo next-$(({number}))")).viewport
+
+
+async def test_a_cancel_of_a_program_that_does_not_stop_is_bounded_and_a_second_one_is_immediate():
+    async with local_fabric() as fabric, fabric.client() as client:
+        shell = await client.open("shell")
+        line = "trap '' INT; while :; do echo on; sleep 0.05; done"
+        loop = asyncio.get_running_loop()
+        first = asyncio.create_task(shell.send(line, timeout_s=60))
+        await eventually(_busy(shell))
+        began = loop.time()
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        assert loop.time() - began < scaled(GIVE_UP_S + 1)
+        with pytest.raises(SendActiveError):
+            await shell.send("echo no")
+        again = asyncio.create_task(_cancelled_open(client))
+        await asyncio.wait({again})
+        assert again.result() < scaled(1), "cancelling twice waits for nothing"
+
+
+async def _cancelled_open(client):
+    """Cancel an open twice; return how long that took in seconds."""
+    loop = asyncio.get_running_loop()
+    opening = asyncio.create_task(client.open("shell", command="sleep 1000"))
+    await eventually(lambda: len(client.calls.link._calls) > 0)
+    began = loop.time()
+    opening.cancel()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    return loop.time() - began
+
+
+def _busy(shell):
+    async def busy():
+        return (await shell.status()).busy
+
+    return busy

@@ -64,6 +64,13 @@ class DarwinInspector:
             return 0
         return max(count, 1 if ready else 0)
 
+    def name(self, pid: int) -> str | None:
+        """Return the name of the program a process runs, None where it cannot be known."""
+        try:
+            return str(psutil.Process(pid).name())
+        except psutil.Error:
+            return None
+
     def cwd(self, pid: int) -> str | None:
         """Return a process's working directory, None where it cannot be known."""
         try:

@@ -58,6 +58,10 @@ class Inspector(Protocol):
         """Return a lower bound of the input bytes nobody has read; 0 means none at all."""
         ...
 
+    def name(self, pid: int) -> str | None:
+        """Return the name of the program a process runs, None where it cannot be known."""
+        ...
+
     def cwd(self, pid: int) -> str | None:
         """Return a process's working directory, None where it cannot be known."""
         ...

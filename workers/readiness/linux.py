@@ -89,6 +89,14 @@ class LinuxInspector:
             return 0
         return max(count, 1 if ready else 0)
 
+    def name(self, pid: int) -> str | None:
+        """Return the name of the program a process runs, None where it cannot be known."""
+        try:
+            with open(f"/proc/{pid}/comm") as file:  # noqa: PTH123
+                return file.read().rstrip("\n")
+        except OSError:
+            return None
+
     def cwd(self, pid: int) -> str | None:
         """Return a process's working directory, None where it cannot be known."""
         try:

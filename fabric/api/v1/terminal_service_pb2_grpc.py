@@ -170,7 +170,8 @@ class TerminalServiceServicer:
 
     def CancelCall(self, request, context):
         """CancelCall says that the caller of a running Send or Open does not come back for its
-        answer: the send is interrupted, or the open rolled back, at once. A call that merely
+        answer: the send is interrupted, or the open rolled back, at once. It answers when that
+        is done, or after a moment when the program does not stop. A call that merely
         broke off waits a moment for a repeat with its request id.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
