@@ -31,9 +31,7 @@ async def test_a_take_over_and_the_models_answer(client):
         sending = asyncio.create_task(client.shared.send(text))
         target = await view.until("status", holder="model-send", queue="busy")
         while target["takeover"] is None:
-            target = await view.until(
-                "status", len(view.all("status")) + 1, holder="model-send"
-            )
+            target = await view.until("status", len(view.all("status")) + 1, holder="model-send")
         await view.send("human.takeover", target=target["takeover"])
         await view.until("human.granted")
         assert (await sending).wait_reason is WaitReason.HUMAN_HANDOFF
