@@ -241,15 +241,17 @@ async def _become_ready(session: Session, spec: OpenSpec) -> SendResult:
     result = await run.done
     if result.wait_reason is WaitReason.SESSION_EXIT:
         end = result.status.exit
+        what = spec.type if spec.shared is None else "terminal"
         raise SpawnFailedError(
-            f"{spec.type} exited during startup: {result.viewport[-STARTUP_TAIL_CHARS:].strip()}",
+            f"{what} exited during startup: {result.viewport[-STARTUP_TAIL_CHARS:].strip()}",
             exit_code=end.exit_code if end else None,
             signal=end.signal if end else None,
         )
     if result.wait_reason is WaitReason.TIMEOUT:
-        raise StartupTimeoutError(
-            f"{spec.type} did not reach readiness before the startup timeout; it was removed"
-        )
+        text = f"{spec.type} did not reach readiness before the startup timeout; it was removed"
+        if spec.shared is not None:
+            text = "terminal startup timed out before controlled prompt"
+        raise StartupTimeoutError(text)
     return result
 
 

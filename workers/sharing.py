@@ -2,18 +2,14 @@
 
 ``workers.turns`` decides; this file acts on what it says and tells it what happened. It
 outlives the sessions it works on: a reset puts a new one in place of the old (the next
-generation), with the queue, the views and the request ids as they were.
-
-A model's send and a signal are watched by the readiness machine, which settles on
-evidence; a person's turn and a recovery by ``PromptWatch``, since only the shell's prompt
-ends them.
+generation), with the queue, the views and the request ids as they were. What it does to a
+session is in ``workers.dispatching``, what a person types in ``workers.typist``.
 """
 
 import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 
 from fabric.core.clock import Clock
@@ -21,10 +17,9 @@ from fabric.core.errors import (
     FabricError,
     InternalError,
     NotControllerError,
-    SignalRefusedError,
 )
-from fabric.core.ids import RequestId, new_request_id
-from fabric.core.model import Evidence, PromptKind, SignalName, WaitReason
+from fabric.core.ids import RequestId
+from fabric.core.model import SignalName, WaitReason
 from fabric.core.repeat import Repeats, digest_of
 from fabric.core.settings import SharedSettings
 from fabric.core.shared import (
@@ -39,16 +34,15 @@ from fabric.core.shared import (
 )
 from workers import turns as machine
 from workers.channel import DISCONNECTED
+from workers.dispatching import Dispatching
 from workers.handover import go_on
 from workers.history import history_page
 from workers.prompt_watch import PromptWatch
 from workers.pulse import Pulse
-from workers.readiness.driver import SendWatch
-from workers.readiness.tiers import Verdict
 from workers.sending import ABANDON_GRACE_S, SUBMIT
 from workers.session import Session
+from workers.shared_op import Answer, SharedOp
 from workers.text.marks import Mark
-from workers.text.transcript import Capture
 from workers.turn_words import (
     Dispatch,
     Granted,
@@ -61,7 +55,6 @@ from workers.turn_words import (
     Restart,
     Revoked,
     Settle,
-    Sight,
     TurnLimits,
 )
 from workers.typist import Typist
@@ -70,24 +63,6 @@ from workers.viewing import Controllers
 LATE_S = 0.001
 _CONTENT = ("view", "kind", "generation", "lease", "target", "data")
 _log = logging.getLogger(__name__)
-_Answer = asyncio.Future[SharedResult]
-
-
-@dataclass(slots=True)
-class _Op:
-    """An operation on its way: what it does and who waits for it."""
-
-    number: int
-    kind: Kind
-    accepted_at: float
-    done: _Answer
-    data: bytes = b""
-    signal: SignalName | None = None
-    granted_at: float | None = None
-    capture: Capture | None = None
-    group: int | None = None
-    callers: int = 0
-    abandoned: asyncio.TimerHandle | None = None
 
 
 class Sharing:
@@ -116,24 +91,29 @@ class Sharing:
         self._clock = clock
         self._notify = notify
         self._restart = restart
-        self._ops: dict[int, _Op] = {}
+        self._ops: dict[int, SharedOp] = {}
         self._next_op = 1
         limits = session.settings.input
-        self._repeats: Repeats[_Answer] = Repeats(
+        self._repeats: Repeats[Answer] = Repeats(
             retention_s=limits.request_retention_s, max_entries=limits.max_request_ids
         )
         self._acts: Repeats[asyncio.Task[int]] = Repeats(
             retention_s=limits.request_retention_s, max_entries=limits.max_request_ids
         )
-        self._watch: SendWatch | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._typist = Typist(self)
+        self.typist = Typist(self)
+        self.dispatching = Dispatching(self)
         self.taken: int | None = None
         self.session = session
         life = session.spec.shared
         self.turns.generation = 1 if life is None else life.generation
         self._adopt_session(session)
+
+    @property
+    def prompt(self) -> PromptWatch:
+        """What looks for the shell's prompt."""
+        return self.dispatching.prompt
 
     # -- the model ------------------------------------------------------------------------
 
@@ -216,7 +196,7 @@ class Sharing:
         if request.view != self.controllers.view or self.controllers.absent_since is not None:
             raise NotControllerError("another view controls this terminal", view=request.view)
         if request.kind is Person.TAKE_OVER:
-            self._typist.look_before_writing()
+            self.typist.look_before_writing()
             self.feed_or_raise(turns.take_over(request.target, request.generation))
             return turns.lease
         if request.kind is Person.INTERRUPT:
@@ -228,7 +208,7 @@ class Sharing:
             self._accept(op, if_idle=True)
             lease = turns.lease
         if request.data:
-            await self._typist.type(lease, request.data)
+            await self.typist.type(lease, request.data)
         return lease
 
     def claim(self, start: ViewStart, proof: str) -> str:
@@ -262,8 +242,8 @@ class Sharing:
 
     def close(self) -> None:
         """Stop watching and acting."""
-        self._typist.handover.release()
-        self._stop_watching()
+        self.typist.handover.release()
+        self.dispatching.stop_watching()
         if self._timer is not None:
             self._timer.cancel()
         for task in self._tasks:
@@ -274,10 +254,7 @@ class Sharing:
 
     def output(self, marks: list[Mark]) -> None:
         """Take note of output of the present session."""
-        session = self.session
-        if self._watch is not None:
-            self._watch.output(marks, session.transcript.text_since_mark)
-        self.prompt.output([mark.kind for mark in marks])
+        self.dispatching.output(marks)
 
     def exited(self) -> None:
         """Take note of the end of the present shell."""
@@ -285,8 +262,8 @@ class Sharing:
 
     # -- operations -----------------------------------------------------------------------
 
-    def _new_op(self, kind: Kind) -> _Op:
-        op = _Op(self._next_op, kind, self.now(), asyncio.get_running_loop().create_future())
+    def _new_op(self, kind: Kind) -> SharedOp:
+        op = SharedOp(self._next_op, kind, self.now(), asyncio.get_running_loop().create_future())
         self._next_op += 1
         self._ops[op.number] = op
         return op
@@ -314,7 +291,7 @@ class Sharing:
         op.done.add_done_callback(lambda _: self._repeats.settle(request_id, self.now()))
         return await self._attend(op)
 
-    def _accept(self, op: _Op, *, if_idle: bool = False) -> None:
+    def _accept(self, op: SharedOp, *, if_idle: bool = False) -> None:
         at, size = op.accepted_at, len(op.data)
         try:
             self.feed_or_raise(
@@ -324,7 +301,7 @@ class Sharing:
             self._ops.pop(op.number, None)
             raise
 
-    async def _attend(self, op: _Op) -> SharedResult:
+    async def _attend(self, op: SharedOp) -> SharedResult:
         op.callers += 1
         if op.abandoned is not None:
             op.abandoned.cancel()
@@ -360,11 +337,11 @@ class Sharing:
                 case Granted(number, lease):
                     self._granted(number, lease)
                 case Dispatch(number, dispatch):
-                    self._dispatch(self._ops[number], dispatch)
+                    self.dispatching.dispatch(self._ops[number], dispatch)
                 case Interrupt():
-                    self._interrupt()
+                    self.dispatching.interrupt()
                 case Restart(number):
-                    self._spawn(self._reset(number))
+                    self.spawn(self._reset(number))
                 case Settle(number, reason):
                     self._settle(number, reason)
                 case Reject(number, error):
@@ -374,7 +351,7 @@ class Sharing:
                 case Revoked() | Refuse():
                     pass
         if self.turns.holder is None:
-            self._stop_watching()
+            self.dispatching.stop_watching()
         self._free_controller()
         self._set_timer()
         self.changed.send()
@@ -386,36 +363,14 @@ class Sharing:
         if lease is None:
             return
         if number != self.taken:
-            self._close_watch()
+            self.dispatching.close_watch()
             self.prompt.note()
         else:  # taken over: a prompt since the model's text is the end of its program
-            self._close_watch()
+            self.dispatching.close_watch()
             self.prompt.arm(anew=False)
 
-    def _dispatch(self, op: _Op, dispatch: int) -> None:
-        """Write a model's text or signal; a person's bytes are written by ``_type``."""
-        if op.kind is Kind.HUMAN or op.number == self.taken:
-            return
-        session = self.session
-        limit = session.settings.scrollback.send_max_bytes
-        session.parts.master.drain()
-        op.capture = session.transcript.capture(limit)
-        self.prompt.note()
-        if op.signal is not None:
-            self._spawn(self._deliver(op, op.signal, dispatch))
-            return
-        try:
-            session.parts.master.check_lines(op.data)
-            self._begin_watch(op.data, dispatch)
-            if session.parts.master.write_now(op.data):
-                self._wrote(dispatch)
-            else:
-                self._spawn(self._write_rest(op.number, dispatch))
-        except FabricError as refused:
-            error = refused
-            self._soon(lambda: self._refused(op.number, error))
-
-    def _refused(self, number: int, error: FabricError) -> list[Instruction]:
+    def refused(self, number: int, error: FabricError) -> list[Instruction]:
+        """Tell the machine that a text or signal was refused before it had any effect."""
         holds = self.turns.active is not None and self.turns.active.op == number
         return self.turns.refused(error, self.now()) if holds else []
 
@@ -424,82 +379,9 @@ class Sharing:
         holds = self.turns.active is not None and self.turns.active.op == number
         return self.turns.write_failed(error, self.now()) if holds else []
 
-    async def _write_rest(self, number: int, dispatch: int) -> None:
-        session = self.session
-        try:
-            await session.parts.master.flush(session.settings.input.write_stall_s)
-        except FabricError as error:
-            self.feed(self.failed(number, error))
-        except OSError as error:
-            self.feed(self.failed(number, InternalError(f"writing failed: {error.strerror}")))
-        else:
-            self._wrote(dispatch)
-
-    async def _deliver(self, op: _Op, name: SignalName, dispatch: int) -> None:
-        try:
-            delivered = await self.session.signal_once(name, new_request_id())
-        except FabricError as error:
-            self.feed(self._refused(op.number, error))
-            return
-        op.group = delivered.target_pgid
-        if self.turns.dispatch == dispatch:
-            self._begin_watch(b"", dispatch)
-            self._wrote(dispatch)
-
-    def _wrote(self, dispatch: int) -> None:
-        if self._watch is not None:
-            self._watch.wrote()
-        self._soon(lambda: self.turns.wrote(dispatch, self.now()))
-
-    def _begin_watch(self, data: bytes, dispatch: int) -> None:
-        self._close_watch()
-        session = self.session
-        watch = self._watch = SendWatch(
-            master=session.parts.master,
-            inspector=session.parts.inspector,
-            dialect=session.parts.dialect,
-            settings=session.settings.readiness,
-            data=data,
-            memory=session.sending.memory,
-            background=True,
-        )
-        watch.verdict.add_done_callback(lambda done: self._on_verdict(watch, dispatch, done))
-
-    def _on_verdict(self, watch: SendWatch, dispatch: int, done: "asyncio.Future[Verdict]") -> None:
-        if done.cancelled() or watch is not self._watch:
-            return
-        error = done.exception()
-        if error is not None:
-            _log.error("watching a shared send failed", exc_info=error)
-            return  # its deadline ends the operation
-        verdict = done.result()
-        if verdict.wait_reason is not WaitReason.STDIN_READ:
-            self.prompt.arm(anew=False)  # a guess ends nothing here; the prompt still does
-            return
-        at_prompt = verdict.evidence is Evidence.MARKER and verdict.prompt_kind is PromptKind.SHELL
-        sight = Sight.PROMPT if at_prompt else Sight.STDIN_READ
-        self.feed(self.turns.sight(sight, dispatch, self.now()))
-
-    def on_prompt(self) -> None:
-        """Tell the machine that the prompt stands there."""
-        self.feed(self.turns.sight(Sight.PROMPT, self.turns.dispatch, self.now()))
-
-    def _interrupt(self) -> None:
-        self._typist.handover.withdraw()
-        self._close_watch()
-        self.session.parts.master.drain()
-        self.prompt.note()
-        try:
-            self.session.signal(SignalName.SIGINT)
-        except SignalRefusedError:
-            self._soon(lambda: self.turns.not_interrupted(self.now()))
-            return
-        self.prompt.arm()
-        self._soon(lambda: self.turns.interrupted(self.now()))
-
     async def _reset(self, number: int) -> None:
-        self._typist.handover.release()
-        self._stop_watching()
+        self.typist.handover.release()
+        self.dispatching.stop_watching()
         try:
             session = await self._restart()
         except FabricError as error:
@@ -519,16 +401,8 @@ class Sharing:
         if self in self.session.observers:
             self.session.observers.remove(self)
         self.session = session
-        parts = session.parts
-        self.prompt = PromptWatch(
-            parts.master,
-            parts.inspector,
-            session.sending.memory,
-            parts.dialect.prompts,
-            self.settings.poll_interval_s,
-            self.on_prompt,
-        )
-        self._typist.begin(session)
+        self.dispatching.begin(session)
+        self.typist.begin(session)
         session.observers.append(self)
 
     def _settle(self, number: int, reason: WaitReason) -> None:
@@ -555,7 +429,7 @@ class Sharing:
             op.done.set_exception(error)
             op.done.exception()
 
-    def _captured(self, op: _Op) -> tuple[str | None, bool]:
+    def _captured(self, op: SharedOp) -> tuple[str | None, bool]:
         if op.kind not in (Kind.MODEL, Kind.SIGNAL):
             return None, False
         if op.capture is None:
@@ -588,15 +462,6 @@ class Sharing:
         in_front = front in (shell, session.parts.spawned.pid)
         return prompts is not None and text == prompts.primary and in_front
 
-    def _stop_watching(self) -> None:
-        self._close_watch()
-        self.prompt.disarm()
-
-    def _close_watch(self) -> None:
-        watch, self._watch = self._watch, None
-        if watch is not None:
-            watch.close()
-
     def _set_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
@@ -619,11 +484,12 @@ class Sharing:
         if self.controllers.free(self.now(), recovered=not held):
             self.turns.controller_back()
 
-    def _soon(self, then: Callable[[], list[Instruction]]) -> None:
+    def soon(self, then: Callable[[], list[Instruction]]) -> None:
         """Tell the machine after the instructions at hand are carried out."""
         asyncio.get_running_loop().call_soon(lambda: self.feed(then()))
 
-    def _spawn(self, work: Any) -> None:
+    def spawn(self, work: Any) -> None:
+        """Run something beside, until the terminal is closed."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -86,4 +86,4 @@ class Typist:
         self._sharing.session.parts.master.drain()
         watching = self._sharing.taken is not None or self._sharing.turns.takeover is not None
         if watching and self._sharing.prompt.stands:
-            self._sharing.on_prompt()
+            self._sharing.dispatching.on_prompt()

@@ -49,12 +49,17 @@ def schema_of(params: tuple[Param, ...]) -> dict[str, Any]:
     return made
 
 
-def check(params: tuple[Param, ...], args: Any) -> dict[str, Any]:
-    """Return the arguments with defaults filled in. Raises: InvalidArgumentsError, all faults."""
+def check(
+    params: tuple[Param, ...], args: Any, unexpected: str = 'unknown property "{name}"'
+) -> dict[str, Any]:
+    """Return the arguments with defaults filled in. Raises: InvalidArgumentsError, all faults.
+
+    ``unexpected`` is how a family of tools says that it does not know a property.
+    """
     if not isinstance(args, Mapping):
         raise InvalidArgumentsError("invalid arguments: expected a JSON object")
     known = {param.name: param for param in params}
-    faults = [f'unknown property "{name}"' for name in args if name not in known]
+    faults = [unexpected.format(name=name) for name in args if name not in known]
     checked: dict[str, Any] = {}
     for param in params:
         if param.name not in args:

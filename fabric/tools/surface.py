@@ -178,7 +178,7 @@ class Caller:
             if tool is None:
                 raise UnknownToolError(f'unknown tool "{name}"')
             handler: _Handler = getattr(self, f"_{name}")
-            args = check(tool.params, arguments)
+            args = check(tool.params, arguments, unexpected_of(tool))
             shown = card_of(tool, args)
             text, value = await handler(args, request_id)
         except (OwnerNotLiveError, UnauthenticatedError):
@@ -448,3 +448,9 @@ def _task_value(record: TaskRecord) -> dict[str, Any]:
     if plain["finished_at"] is not None:
         value["finishedAt"] = plain["finished_at"]
     return value
+
+
+def unexpected_of(tool: Tool) -> str:
+    """Say in which words a tool's family refuses a property it does not know."""
+    shared = tool.surface is Surface.SHARED
+    return "{name}: unexpected property" if shared else 'unknown property "{name}"'

@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+import psutil
 import pytest
 
 from fabric.core.errors import (
@@ -10,6 +11,7 @@ from fabric.core.errors import (
     InvalidRequestError,
     NotControllerError,
     SandboxModeLockedError,
+    SandboxUnavailableError,
     UnsupportedError,
 )
 from fabric.core.ids import new_request_id
@@ -96,6 +98,8 @@ async def test_wrong_arguments_make_no_terminal(client):
     ):
         answer = await client.call_tool(name, arguments)
         assert answer.is_error, name
+        if "session" in arguments:
+            assert "session: unexpected property" in answer.text
     with pytest.raises(InvalidRequestError):
         await client.shared.read(-1)
     assert await client.list() == ()
@@ -208,3 +212,31 @@ async def test_the_first_view_makes_the_terminal(client):
         await person.act(Person.BEGIN, data=b"echo typed\r")
         await eventually(lambda: b"typed\r\n" in person.shown.replace(b"echo typed", b""))
     assert [info.name for info in await client.list()] == [SHARED_NAME]
+
+
+async def test_the_end_of_an_owner_ends_its_terminal_and_no_other(fabric):
+    async with fabric.client("one") as one, fabric.client("two") as two:
+        await one.shared.send("sleep 300 &")
+        pid = int((await one.shared.send("echo $!")).output.splitlines()[1])
+        await two.shared.send("X=kept")
+        waiting = asyncio.create_task(one.shared.send("sleep 60"))
+        queued = asyncio.create_task(one.shared.send("echo never"))
+        await eventually(lambda: any(s.turns.waiting for s in _all_sharings(fabric)))
+        await one.release()
+        ended = await asyncio.gather(waiting, queued, return_exceptions=True)
+        assert all(isinstance(end, Exception) for end in ended), ended
+        assert not psutil.pid_exists(pid)
+        assert "kept" in (await two.shared.send("echo $X")).output
+
+
+async def test_where_nothing_confines_a_confined_terminal_is_refused_and_nothing_runs(fabric):
+    """Never without the confinement that was asked for."""
+    async with fabric.client("confined", mode=SandboxMode.READ_ONLY) as client:
+        with pytest.raises(SandboxUnavailableError):
+            await client.shared.send("echo free")
+        assert await client.list() == ()
+        assert not _all_sharings(fabric)
+
+
+def _all_sharings(fabric):
+    return [w.sharing for w in fabric.slots.workers.values() if w.sharing is not None]

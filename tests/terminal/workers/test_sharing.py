@@ -11,6 +11,8 @@ from fabric.core.errors import (
     QueueFullError,
     SessionExitedError,
     SignalRefusedError,
+    SpawnFailedError,
+    StartupTimeoutError,
     UnsupportedError,
 )
 from fabric.core.ids import new_request_id
@@ -195,3 +197,40 @@ async def test_an_ordinary_session_is_no_shared_terminal(tmp_path):
         shared.worker.sharing = None
         with pytest.raises(UnsupportedError):
             await shared.read()
+
+
+async def test_a_recovery_interrupts_each_further_program_of_the_line(tmp_path):
+    """One that ends orderly on SIGINT lets the shell go on with the next."""
+    orderly = "sh -c 'trap \"exit 0\" INT; echo up-$((6*7)); sleep 0.3; sleep 99'"
+    limits = {"operation_timeout_s": 1.0, "interrupt_timeout_s": 5.0}
+    async with shared_in(tmp_path, **limits) as shared:
+        result = await shared.send(f"{orderly}; sleep 98; echo never-$((6*7))")
+        assert result.wait_reason is WaitReason.TIMEOUT
+        assert "up-42" in result.output
+        assert "never-42" not in result.output
+        assert "ok" in (await shared.send("echo ok")).output
+
+
+async def test_a_shell_that_ends_or_stays_silent_at_its_start_is_no_terminal(tmp_path):
+    for script, error, text in (
+        ("exit 3", SpawnFailedError, "terminal exited during startup"),
+        ("sleep 60", StartupTimeoutError, "terminal startup timed out before controlled prompt"),
+    ):
+        shell = tmp_path / f"{script.split()[0]}bash"
+        shell.write_text(f"#!/bin/sh\n{script}\n")
+        shell.chmod(0o755)
+        folder = tmp_path / f"w{script[0]}"
+        folder.mkdir()
+        limits = {"shell_path": str(shell), "operation_timeout_s": 1.0}
+        with pytest.raises(error, match=text):
+            async with shared_in(folder, **limits):
+                pass
+
+
+async def test_no_credential_reaches_the_shell(tmp_path, monkeypatch):
+    names = ("AWS_SECRET_X", "MY_API_KEY", "GH_TOKEN", "DB_PASSWORD", "RAY_AUTH_X", "FABRIC_TOKEN")
+    for name in names:
+        monkeypatch.setenv(name, "hunter2")
+    async with shared_in(tmp_path) as shared:
+        result = await shared.send("env | grep -c hunter2")
+        assert result.output.splitlines()[1] == "0"
