@@ -4,181 +4,31 @@ The thread starts with ``start`` (or ``with``) and has ended when ``stop`` retur
 a waiting call cancels that call on the server before it is raised.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from fabric.client.client import DEFAULT_ADDRESS, FabricClient
 from fabric.client.link import Tls
-from fabric.client.session import Session, Task
+from fabric.client.sync_bytes import PtyFacadeSync
+from fabric.client.sync_session import SessionSync, TaskSync
 from fabric.client.thread import LoopThread
+from fabric.client.tooling import ToolAnswer, ToolInfo
 from fabric.core.errors import InvalidRequestError
-from fabric.core.ids import RequestId, SessionId, TaskId
+from fabric.core.ids import RequestId, SessionId
 from fabric.core.model import (
-    BytesPage,
-    CloseResult,
     NodeState,
-    OpenResult,
+    OwnerEvent,
     OwnerGrant,
-    ReadPage,
     ReleaseReceipt,
     SandboxMode,
-    ScreenSnapshot,
-    SendResult,
     SessionInfo,
-    SignalDelivered,
-    SignalName,
-    TailPage,
-    TaskOutput,
     TaskRecord,
-    WaitResult,
 )
+from fabric.core.shared import ViewTicket
 from fabric.wire.server import ServerInfo
 
-
-class TaskSync:
-    """One background send. ``output`` returns what is new since the last time."""
-
-    def __init__(self, loop: LoopThread, task: Task) -> None:
-        self._loop = loop
-        self._task = task
-
-    @property
-    def id(self) -> TaskId:
-        """The task's id."""
-        return self._task.id
-
-    @property
-    def record(self) -> TaskRecord:
-        """The task as it was last looked at."""
-        return self._task.record
-
-    @property
-    def is_running(self) -> bool:
-        """Tell whether the task had not settled when it was last looked at."""
-        return self._task.is_running
-
-    def output(self, wait_s: float = 0.0) -> TaskOutput:
-        """Return new output, waiting up to ``wait_s`` seconds for the task's end."""
-        return self._loop.run(self._task.output(wait_s))
-
-    def kill(self, *, request_id: RequestId | None = None) -> TaskRecord:
-        """Interrupt the task's program; it may take a while to end."""
-        return self._loop.run(self._task.kill(request_id=request_id))
-
-
-class SessionSync:
-    """One terminal; see ``Session`` for each verb."""
-
-    def __init__(self, loop: LoopThread, session: Session) -> None:
-        self._loop = loop
-        self._session = session
-
-    @property
-    def id(self) -> SessionId:
-        """The session's id."""
-        return self._session.id
-
-    @property
-    def opened(self) -> OpenResult | None:
-        """What it printed at first, None for a session opened earlier."""
-        return self._session.opened
-
-    def send(
-        self,
-        text: str | bytes = "",
-        *,
-        submit: bool = True,
-        timeout_s: float | None = None,
-        request_id: RequestId | None = None,
-    ) -> SendResult:
-        """Write ``text`` and a carriage return, and wait up to ``timeout_s`` for a verdict."""
-        return self._loop.run(
-            self._session.send(text, submit=submit, timeout_s=timeout_s, request_id=request_id)
-        )
-
-    def send_background(
-        self, text: str | bytes = "", *, submit: bool = True, request_id: RequestId | None = None
-    ) -> TaskSync:
-        """Write and return at once; the send goes on as a task."""
-        task = self._session.send_background(text, submit=submit, request_id=request_id)
-        return TaskSync(self._loop, self._loop.run(task))
-
-    def read(self, offset: int = 0, count: int | None = None) -> ReadPage:
-        """Read ``count`` lines (None: 500), skipping the ``offset`` newest."""
-        return self._loop.run(self._session.read(offset, count))
-
-    def signal(
-        self, name: SignalName | str, *, request_id: RequestId | None = None
-    ) -> SignalDelivered:
-        """Signal the foreground process group."""
-        return self._loop.run(self._session.signal(name, request_id=request_id))
-
-    def status(self) -> SessionInfo:
-        """Describe the session as it is now."""
-        return self._loop.run(self._session.status())
-
-    def snapshot(self) -> ScreenSnapshot:
-        """Show the screen."""
-        return self._loop.run(self._session.snapshot())
-
-    def resize(self, rows: int, cols: int) -> SessionInfo:
-        """Change the terminal's size."""
-        return self._loop.run(self._session.resize(rows, cols))
-
-    def tail(self, lines: int | None = None, consumer: str = "") -> TailPage:
-        """Return the whole lines that are new to ``consumer``."""
-        return self._loop.run(self._session.tail(lines, consumer))
-
-    def read_bytes(
-        self, offset: int = 0, max_bytes: int | None = None, wait_s: float = 0.0
-    ) -> BytesPage:
-        """Read raw bytes from ``offset``, waiting up to ``wait_s`` for the first."""
-        return self._loop.run(self._session.read_bytes(offset, max_bytes, wait_s))
-
-    def follow(self, offset: int | None = None) -> Iterator[BytesPage]:
-        """Stream raw bytes from ``offset`` (None: from now on); closing it cancels the call."""
-        pages = self._session.follow(offset)
-
-        async def step() -> BytesPage | None:
-            return await anext(pages, None)
-
-        async def end() -> None:
-            close: Callable[[], Awaitable[None]] | None = getattr(pages, "aclose", None)
-            if close is not None:
-                await close()
-
-        try:
-            while (page := self._loop.run(step())) is not None:
-                yield page
-        finally:
-            self._loop.run(end())
-
-    def wait_for(
-        self,
-        pattern: str | None = None,
-        *,
-        quiet_s: float | None = None,
-        ready: bool = False,
-        exit: bool = False,  # noqa: A002  (the condition's name everywhere)
-        since_offset: int | None = None,
-        timeout_s: float | None = None,
-    ) -> WaitResult:
-        """Wait for the first of the conditions; ``matched`` is ``timeout`` when none held."""
-        return self._loop.run(
-            self._session.wait_for(
-                pattern,
-                quiet_s=quiet_s,
-                ready=ready,
-                exit=exit,
-                since_offset=since_offset,
-                timeout_s=timeout_s,
-            )
-        )
-
-    def close(self, *, request_id: RequestId | None = None) -> CloseResult:
-        """End the session and return when no process of it is left."""
-        return self._loop.run(self._session.close(request_id=request_id))
+__all__ = ["FabricClientSync", "SessionSync", "TaskSync"]
 
 
 class FabricClientSync:
@@ -263,6 +113,11 @@ class FabricClientSync:
         return self._thread
 
     @property
+    def pty(self) -> PtyFacadeSync:
+        """The byte surface for programs: open, send, tail, close, and a stream."""
+        return PtyFacadeSync(self._loop, self._client.pty)
+
+    @property
     def server(self) -> ServerInfo:
         """The server as it introduced itself."""
         return self._client.server
@@ -326,6 +181,40 @@ class FabricClientSync:
     def task(self, record: TaskRecord) -> TaskSync:
         """Return a task from its record, to be read from the beginning."""
         return TaskSync(self._loop, self._client.task(record))
+
+    def events(self, cursor: int | None = None) -> Iterator[OwnerEvent]:
+        """Yield the owner's events after number ``cursor`` (None: after the acknowledged)."""
+        events: AsyncIterator[OwnerEvent] = aiter(self._client.events(cursor))
+        return self._loop.iterate(events)
+
+    def view_ticket(
+        self,
+        session_id: SessionId | str | None = None,
+        *,
+        overview: bool = False,
+        readonly: bool = False,
+    ) -> ViewTicket:
+        """Make a link for a browser. See ``FabricClient.view_ticket``."""
+        return self._loop.run(
+            self._client.view_ticket(session_id, overview=overview, readonly=readonly)
+        )
+
+    def list_tools(self, *surfaces: str) -> tuple[tuple[ToolInfo, ...], str]:
+        """List the tools for a model, of some families or all, and a text that guides it."""
+        return self._loop.run(self._client.list_tools(*surfaces))
+
+    def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        request_id: RequestId | None = None,
+        wait_s: float | None = None,
+    ) -> ToolAnswer:
+        """Carry a model's call through; what goes wrong inside it is an answer too."""
+        return self._loop.run(
+            self._client.call_tool(name, arguments, request_id=request_id, wait_s=wait_s)
+        )
 
     def nodes(self) -> tuple[NodeState, ...]:
         """List the nodes of the fabric."""

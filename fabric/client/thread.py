@@ -1,15 +1,16 @@
 """An event loop in a thread of its own, for callers without one."""
 
 import asyncio
-import concurrent.futures
 import threading
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 import uvloop
 
 from fabric.core.errors import InvalidRequestError
 
+# Longer than a cancelled call waits for the terminal to be free.
+ENDED_S = 5.0
 T = TypeVar("T")
 
 
@@ -33,13 +34,39 @@ class LoopThread:
         if self._loop.is_closed():
             coroutine.close()
             raise InvalidRequestError("the client was stopped; start it and look the session up")
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        ended = threading.Event()
+
+        async def body() -> T:
+            try:
+                return await coroutine
+            finally:
+                ended.set()
+
+        future = asyncio.run_coroutine_threadsafe(body(), self._loop)
         try:
             return future.result()
         except (KeyboardInterrupt, SystemExit):
-            future.cancel()
-            concurrent.futures.wait([future])
+            future.cancel()  # done at once as a future; what it cancels takes a moment
+            ended.wait(ENDED_S)
             raise
+
+    def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
+        """Yield what an asynchronous iterator yields; leaving early closes it."""
+        done = object()
+
+        async def step() -> Any:
+            return await anext(items, done)
+
+        async def end() -> None:
+            close: Callable[[], Awaitable[None]] | None = getattr(items, "aclose", None)
+            if close is not None:
+                await close()
+
+        try:
+            while (item := self.run(step())) is not done:
+                yield item
+        finally:
+            self.run(end())
 
     def close(self) -> None:
         """End what still runs, the loop and the thread."""

@@ -1,13 +1,26 @@
 """The synchronous twin, as a program without an event loop uses it."""
 
 import asyncio
+import signal
 import threading
 from collections.abc import Iterator
 
 import pytest
 import uvloop
 
-from fabric.client import FabricClientSync
+from fabric.client import (
+    FabricClient,
+    FabricClientSync,
+    Session,
+    SessionSync,
+    Task,
+    TaskSync,
+)
+from fabric.client.attach import Attachment
+from fabric.client.ptys import PtyFacade
+from fabric.client.stream import PtyStream
+from fabric.client.sync_bytes import AttachmentSync, PtyFacadeSync, PtyStreamSync
+from fabric.core.attach import AttachKind
 from fabric.core.errors import GatewayUnavailableError, InvalidRequestError, SendActiveError
 from fabric.core.model import TaskState
 from fabric.core.settings import GatewaySettings
@@ -69,6 +82,67 @@ def test_the_same_verbs_without_await(address):
         assert fabric.renew().epoch == fabric.owner.epoch == 1
         assert fabric.set_mode("workspace-write").mode == "workspace-write"
         assert fabric.owner_token
+
+
+def test_the_byte_surface_without_await(address):
+    with FabricClientSync.connect(address, agent="bytes") as fabric:
+        shell = fabric.open("shell")
+        assert shell.write("echo typed\r") == 11
+        assert shell.wait_for("echo typed", since_offset=0, timeout_s=5).matched == "pattern"
+        with pytest.raises(InvalidRequestError, match="no key"):  # the fake has none
+            shell.keys("Enter")
+        with shell.attach(snapshot=False, offset=0) as view:
+            events = iter(view)
+            view.write(b"echo seen\r")
+            seen = b""
+            while b"echo seen" not in seen:
+                seen += next(events).data
+            view.detach()
+            assert list(events)[-1].kind is AttachKind.END
+        with fabric.pty.stream(fabric, shell.id) as stream:
+            assert stream.readuntil(b"typed")
+            stream.writeline("echo more")
+            assert stream.readuntil(b"more")
+            assert stream.offset > 0
+        opened = fabric.pty.open(fabric, "echo hi")
+        assert "again" in fabric.pty.send(fabric, opened.session_id, "echo again").delta
+        assert "again" in fabric.pty.tail(fabric, opened.session_id).text
+        assert fabric.pty.close(fabric, opened.session_id)
+        assert not fabric.pty.close(fabric, opened.session_id)
+
+
+def test_every_verb_of_the_client_has_its_twin():
+    pairs = [(FabricClient, FabricClientSync), (Session, SessionSync), (Task, TaskSync)]
+    pairs += [(PtyFacade, PtyFacadeSync), (PtyStream, PtyStreamSync), (Attachment, AttachmentSync)]
+    missing = {
+        f"{one.__name__}.{name}"
+        for one, twin in pairs
+        for name in vars(one)
+        if not name.startswith("_") and not hasattr(twin, name)
+    }
+    # A person's terminal is for programs with a loop; a token is for the client itself.
+    inside = {"FabricClient.addresses", "FabricClient.bearer", "FabricClient.calls"}
+    assert missing == inside | {"FabricClient.shared", "PtyStream.aclose"}
+
+
+def test_ctrl_c_waits_until_the_call_has_ended(address):
+    with FabricClientSync.connect(address, agent="me") as fabric:
+        shell = fabric.open("shell")
+        loop, interrupted = fabric._loop, []
+
+        async def waits() -> None:
+            try:
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                await asyncio.sleep(0)
+                interrupted.append(True)
+                raise
+
+        with pytest.raises(KeyboardInterrupt):
+            loop.run(waits())
+        assert interrupted
+        assert "hi" in shell.send("echo hi").viewport
 
 
 def test_many_clients_in_many_threads(address):
