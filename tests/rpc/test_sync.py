@@ -133,7 +133,7 @@ def test_ctrl_c_waits_until_the_call_has_ended(address):
         async def waits() -> None:
             try:
                 signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-                await asyncio.sleep(60)
+                await asyncio.Event().wait()
             except asyncio.CancelledError:
                 await asyncio.sleep(0)
                 interrupted.append(True)
