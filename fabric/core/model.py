@@ -3,111 +3,68 @@
 Plain frozen dataclasses: sizes in bytes, times in seconds as float, wall times in
 seconds since 1970. Everything here can be turned into plain data and back with
 ``fabric.core.plain``, so it may hold only strings, bytes, numbers, booleans, None,
-enums, other such dataclasses, and tuples of these.
+enums, other such dataclasses, and tuples of these. Sessions, sends and tasks are here;
+the closed sets of words are in ``words``, owners and nodes in ``standing``, pages and
+screens in ``pages``. Everybody imports them from here.
 """
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 
-from fabric.core.ids import AgentId, HostName, OwnerId, Principal, RequestId, SessionId, TaskId
+from fabric.core.ids import (
+    AgentId,
+    HostName,
+    OwnerId,
+    Principal,
+    RequestId,
+    SessionId,
+    TaskId,
+)
+from fabric.core.pages import (
+    BytesPage,
+    ReadPage,
+    ScreenSnapshot,
+    SignalDelivered,
+    TailPage,
+    WaitCondition,
+)
+from fabric.core.standing import (
+    EventPage,
+    GatewayKeys,
+    Location,
+    NewsPage,
+    NodeState,
+    OwnerEvent,
+    OwnerGrant,
+    ReleaseReceipt,
+)
+from fabric.core.words import (
+    CloseOutcome,
+    EventKind,
+    Evidence,
+    Network,
+    Outcome,
+    PromptKind,
+    SandboxMode,
+    SignalName,
+    TaskState,
+    WaitReason,
+)
 
-
-class SandboxMode(StrEnum):
-    """How a session's file effects are confined; fixed for the life of the PTY."""
-
-    READ_ONLY = "read-only"
-    WORKSPACE_WRITE = "workspace-write"
-    DANGER_FULL_ACCESS = "danger-full-access"
-
-
-class Network(StrEnum):
-    """Whether a session shares the node's network."""
-
-    SHARED = "shared"
-    NONE = "none"
-
-
-class WaitReason(StrEnum):
-    """Why a send settled. PROMPT and CANCELLED occur on the shared surface only."""
-
-    STDIN_READ = "stdin_read"
-    INFERRED_IDLE = "inferred_idle"
-    TIMEOUT = "timeout"
-    SESSION_EXIT = "session_exit"
-    HUMAN_HANDOFF = "human_handoff"
-    PROMPT = "prompt"
-    CANCELLED = "cancelled"
-
-
-class Evidence(StrEnum):
-    """What a verdict rests on."""
-
-    NONE = "none"
-    MARKER = "marker"
-    SYSCALL = "syscall"
-    TERMIOS = "termios"
-    SILENCE = "silence"
-    DEADLINE = "deadline"
-    EXIT = "exit"
-
-
-class PromptKind(StrEnum):
-    """What the program asks for, as far as it can be told."""
-
-    NONE = "none"
-    SHELL = "shell"
-    CONTINUATION = "continuation"
-    LINE = "line"
-    PASSWORD = "password"  # noqa: S105  (a kind of prompt, not a secret)
-    KEY = "key"
-
-
-class Outcome(StrEnum):
-    """How a send ended for its caller."""
-
-    COMPLETED = "completed"
-    CANCELLED = "cancelled"
-    UNKNOWN = "unknown"
-
-
-class SignalName(StrEnum):
-    """The signals a caller may send."""
-
-    SIGINT = "SIGINT"
-    SIGTERM = "SIGTERM"
-    SIGKILL = "SIGKILL"
-    SIGTSTP = "SIGTSTP"
-    SIGHUP = "SIGHUP"
-
-
-class TaskState(StrEnum):
-    """The life of a background send."""
-
-    RUNNING = "running"
-    STOPPING = "stopping"
-    COMPLETED = "completed"
-    KILLED = "killed"
-    FAILED = "failed"
-    LOST = "lost"
-
-
-class EventKind(StrEnum):
-    """What an owner is told without asking."""
-
-    TASK_SETTLED = "task_settled"
-    SESSION_EXITED = "session_exited"
-    SESSION_LOST = "session_lost"
-    SESSION_READOPTED = "session_readopted"
-    HUMAN_HANDBACK = "human_handback"
-    LEASE_EXPIRING = "lease_expiring"
-    OWNER_DISPOSED = "owner_disposed"
-
-
-class CloseOutcome(StrEnum):
-    """Whether this call closed the session or found a close under way."""
-
-    CLOSED = "closed"
-    ALREADY_CLOSING = "already-closing"
+# fmt: off
+__all__ = [
+    "BytesPage", "Caller", "CloseOutcome", "CloseReceipt",
+    "CloseResult", "Confinement", "EndedProcess", "EventKind",
+    "EventPage", "Evidence", "ExitStatus", "GatewayKeys",
+    "Location", "Network", "NewsPage", "NodeState",
+    "OpenRequest", "OpenResult", "OpenSpec", "Outcome",
+    "OwnerEvent", "OwnerGrant", "PromptKind", "ReadPage",
+    "ReleaseReceipt", "SandboxMode", "ScreenSnapshot", "SendRequest",
+    "SendResult", "SessionInfo", "SessionStatus", "SharedLife",
+    "SignalDelivered", "SignalName", "TailPage", "TaskOutput",
+    "TaskRecord", "TaskState", "WaitCondition", "WaitReason",
+    "WaitResult",
+]
+# fmt: on
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,62 +240,6 @@ class SendResult:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadPage:
-    """A page of scrollback, counted back from the newest line."""
-
-    text: str
-    total_lines: int
-    line_begin: int
-    line_end: int
-    truncated: bool
-    dropped_lines: int = 0
-    dropped_bytes: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class TailPage:
-    """New whole lines since a consumer's last tail."""
-
-    text: str
-    lines: int
-    truncated: bool
-    next_line: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class BytesPage:
-    """Raw bytes from ``offset``; empty when the wait ran out. ``ended`` means no more follow."""
-
-    offset: int
-    data: bytes
-    next_offset: int
-    oldest_offset: int
-    ended: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ScreenSnapshot:
-    """The rows x cols screen as a person sees it; cursor is zero-based."""
-
-    rows: int
-    cols: int
-    lines: tuple[str, ...]
-    cursor_row: int
-    cursor_col: int
-    cursor_visible: bool
-    alternate: bool
-    offset: int
-    title: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class SignalDelivered:
-    """The process group that got the signal."""
-
-    target_pgid: int
-
-
-@dataclass(frozen=True, slots=True)
 class EndedProcess:
     """One process of a torn-down tree and the last signal it was sent (None: left by itself)."""
 
@@ -364,17 +265,6 @@ class CloseResult:
     session_id: SessionId
     outcome: CloseOutcome
     receipt: CloseReceipt | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class WaitCondition:
-    """What ``wait_for`` waits for; the first that holds ends it, from ``since_offset`` on."""
-
-    pattern: str | None = None
-    quiet_s: float | None = None
-    ready: bool = False
-    exit: bool = False
-    since_offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,54 +305,6 @@ class TaskOutput:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnerEvent:
-    """One event of an owner's stream; ``sequence`` grows by one from 1. Holds no terminal text."""
-
-    sequence: int
-    kind: EventKind
-    at: float
-    session_id: SessionId | None = None
-    task_id: TaskId | None = None
-    detail: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class EventPage:
-    """Events after a cursor, the sequence of the last event seen.
-
-    ``dropped`` counts events that were never acknowledged and are not retained any more.
-    ``ended`` gives the reason when no event follows.
-    """
-
-    events: tuple[OwnerEvent, ...]
-    next_cursor: int
-    dropped: int = 0
-    ended: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NewsPage:
-    """Owners whose events changed up to ``version``; ``missed`` says that any may have."""
-
-    version: int
-    owners: tuple[OwnerId, ...]
-    missed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class OwnerGrant:
-    """A live owner: its id, the epoch of this acquisition, and when the lease ends."""
-
-    owner_id: OwnerId
-    epoch: int
-    principal: Principal
-    agent: AgentId
-    mode: SandboxMode
-    lease_s: float
-    expires_at: float
-
-
-@dataclass(frozen=True, slots=True)
 class OpenRequest:
     """What a caller asks for; the registry turns it into an ``OpenSpec``.
 
@@ -482,51 +324,3 @@ class OpenRequest:
     command: str | None = None
     timeout_s: float | None = None
     shared: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseReceipt:
-    """What the disposal of an owner closed, and what it could not."""
-
-    closed: tuple[SessionId, ...] = ()
-    failed: tuple[SessionId, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class GatewayKeys:
-    """What a gateway gets when it joins: keys for owner tokens and for other gateways."""
-
-    token_keys: tuple[str, ...]
-    peer_key: str
-
-
-@dataclass(frozen=True, slots=True)
-class Location:
-    """Where a session is: enough for a gateway to reach it without asking again."""
-
-    session_id: SessionId
-    owner_id: OwnerId
-    host: HostName
-    socket: str
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
-class NodeState:
-    """One node as the registry knows it: what it is and what is left of it."""
-
-    host: HostName
-    alive: bool
-    os: str = "linux"
-    arch: str = ""
-    sandbox_kinds: tuple[str, ...] = ()
-    sessions: int = 0
-    max_sessions: int = 0
-    warm: int = 0
-    ptys_free: int = 0
-    memory_free_bytes: int = 0
-    fds_free: int = 0
-    draining: bool = False
-    gateway: str | None = None
-    node_dir: str = ""
-    asked_at: float = 0.0

@@ -14,7 +14,7 @@ from fabric.core.plain import from_plain, to_plain
 CLASSES = [
     cls
     for _, cls in inspect.getmembers(model, dataclasses.is_dataclass)
-    if cls.__module__ == model.__name__
+    if cls.__module__.startswith("fabric.core.")
 ]
 
 
