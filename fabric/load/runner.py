@@ -26,6 +26,7 @@ from fabric.load.users import Share, Target
 HEAD_START_S = 0.3
 END_MARGIN_S = 150.0
 SETUP_LIMIT_S = 600.0
+LAST_LOOK_S = 0.2  # before the end, while all sessions are there
 LINE_BYTES = 1 << 24
 ERROR_BYTES = 4000
 
@@ -201,12 +202,13 @@ class Runner:
 
     async def _watch(self) -> None:
         """Sample the fabric's processes at even times, from a thread: it blocks."""
-        watcher = self._watcher
+        watcher, last = self._watcher, self._began + self._plan.duration_s - LAST_LOOK_S
         while watcher is not None:
             await asyncio.to_thread(watcher.look, self._began)
-            if time.monotonic() - self._began > self._plan.duration_s:
-                return
-            await asyncio.sleep(self._plan.sample_s)
+            left = last - time.monotonic()
+            if left <= 0:
+                return  # what comes after is owners being released
+            await asyncio.sleep(min(self._plan.sample_s, left))
 
     async def _reap(self, reading: list[asyncio.Task[None]]) -> None:
         for client in self._clients:

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import re
+import sys
 
 import pytest
 
@@ -72,9 +73,26 @@ def test_every_gateway_metric_is_shown():
     assert served == shown
 
 
-def test_the_dashboard_is_the_one_its_program_writes():
-    spec = importlib.util.spec_from_file_location("make_dashboard", GRAFANA / "make.py")
+def loaded(name, path):
+    spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look themselves up there
     spec.loader.exec_module(module)
+    return module
+
+
+def test_the_table_of_scale_is_what_its_arithmetic_says():
+    scale = loaded("cluster_scale", ROOT / "cluster" / "scale.py")
+    text = (ROOT / "cluster" / "SCALE.md").read_text()
+    shown = text.partition("<!-- scale: begin -->\n")[2].partition("<!-- scale: end -->")[0]
+    assert shown.strip() == scale.table(scale.Size()).strip()
+    assert "arithmetic" in shown
+    small = {name: cores for name, cores, _ in scale.loads(scale.Size(10, 500))}
+    large = {name: cores for name, cores, _ in scale.loads(scale.Size(10, 5000))}
+    assert all(large[name] >= small[name] for name in small)
+
+
+def test_the_dashboard_is_the_one_its_program_writes():
+    module = loaded("make_dashboard", GRAFANA / "make.py")
     assert module.dashboard() == BOARD
     assert len({panel["id"] for panel in BOARD["panels"]}) == len(BOARD["panels"])
