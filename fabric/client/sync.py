@@ -12,6 +12,7 @@ from fabric.client.client import DEFAULT_ADDRESS, FabricClient
 from fabric.client.link import Tls
 from fabric.client.sync_bytes import PtyFacadeSync
 from fabric.client.sync_session import SessionSync, TaskSync
+from fabric.client.sync_shared import SharedTerminalSync
 from fabric.client.thread import LoopThread
 from fabric.client.tooling import ToolAnswer, ToolInfo
 from fabric.core.errors import InvalidRequestError
@@ -186,6 +187,11 @@ class FabricClientSync:
         """Yield the owner's events after number ``cursor`` (None: after the acknowledged)."""
         events: AsyncIterator[OwnerEvent] = aiter(self._client.events(cursor))
         return self._loop.iterate(events)
+
+    @property
+    def shared(self) -> SharedTerminalSync:
+        """The terminal that the owner's model shares with a person."""
+        return SharedTerminalSync(self._loop, self._client.shared)
 
     def view_ticket(
         self,
