@@ -76,3 +76,11 @@ async def test_the_synchronous_client_has_the_terminal_and_the_link(fabric):
             return client.view_ticket().url
 
     assert "/#t=" in await asyncio.to_thread(work)
+
+
+async def test_a_terminal_that_cannot_be_reached_closes_the_view_with_its_code(fabric, client):
+    async with page((await client.view_ticket()).url) as view:
+        await view.until("status", queue="ready")
+        worker = next(w for w in fabric.slots.workers.values() if w.sharing is not None)
+        await worker._server.close()
+        assert await view.closed() == 1011
