@@ -120,9 +120,9 @@ def test_every_verb_of_the_client_has_its_twin():
         for name in vars(one)
         if not name.startswith("_") and not hasattr(twin, name)
     }
-    # A person's terminal is for programs with a loop; a token is for the client itself.
+    # These are for the client itself.
     inside = {"FabricClient.addresses", "FabricClient.bearer", "FabricClient.calls"}
-    assert missing == inside | {"FabricClient.shared", "PtyStream.aclose"}
+    assert missing == inside | {"PtyStream.aclose"}
 
 
 def test_ctrl_c_waits_until_the_call_has_ended(address):
