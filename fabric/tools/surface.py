@@ -8,7 +8,7 @@ that is away) is raised, for the harness to see to.
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from fabric.core.errors import (
     FabricError,
@@ -25,109 +25,26 @@ from fabric.core.ids import (
     parse_task_id,
 )
 from fabric.core.model import (
-    CloseResult,
     OpenRequest,
-    OpenResult,
-    ReadPage,
     SendRequest,
-    SendResult,
-    SessionInfo,
-    SessionStatus,
-    SignalDelivered,
     SignalName,
-    TailPage,
-    TaskOutput,
-    TaskRecord,
     TaskState,
     WaitCondition,
-    WaitResult,
 )
-from fabric.core.plain import to_plain
 from fabric.core.settings import PtySettings, TaskSettings
-from fabric.core.shared import SharedPage, SharedResult, SharedSend
+from fabric.core.shared import SharedSend
 from fabric.tools import render, shared
-from fabric.tools.bound import TRUNCATED, keep_head
+from fabric.tools.bound import TRUNCATED
+from fabric.tools.cards import Shown as Shown
+from fabric.tools.cards import card_of as card_of
 from fabric.tools.policy import mark_of
 from fabric.tools.ptys import Ptys
 from fabric.tools.schema import check
+from fabric.tools.shapes import session_value, status_value, task_value
 from fabric.tools.table import Card, Surface, Tool, tools_of
+from fabric.tools.verbs import Verbs as Verbs
 
 MILLISECONDS = 1000.0
-MAX_TITLE_BYTES = 4096
-
-
-class Verbs(Protocol):
-    """What the tools call, bound to one owner."""
-
-    async def open(self, request: OpenRequest) -> OpenResult:
-        """Open a session."""
-        ...
-
-    async def send(self, session_id: SessionId, request: SendRequest) -> SendResult:
-        """Send and wait."""
-        ...
-
-    async def read(self, session_id: SessionId, offset: int, count: int) -> ReadPage:
-        """Read a page."""
-        ...
-
-    async def signal(
-        self, session_id: SessionId, name: SignalName, request_id: RequestId
-    ) -> SignalDelivered:
-        """Signal the foreground group."""
-        ...
-
-    async def wait_for(
-        self, session_id: SessionId, condition: WaitCondition, timeout_s: float
-    ) -> WaitResult:
-        """Wait beside the terminal."""
-        ...
-
-    async def tail(
-        self, session_id: SessionId, consumer: str, lines: int | None, request_id: RequestId
-    ) -> TailPage:
-        """Return the lines that are new to a consumer."""
-        ...
-
-    async def close(self, session_id: SessionId, request_id: RequestId) -> CloseResult:
-        """Close a session."""
-        ...
-
-    async def list(self) -> tuple[SessionInfo, ...]:
-        """List the sessions."""
-        ...
-
-    async def start_task(self, session_id: SessionId, request: SendRequest) -> TaskRecord:
-        """Start a background send."""
-        ...
-
-    async def task_output(self, task_id: TaskId, cursor: int, wait_s: float) -> TaskOutput:
-        """Read a task."""
-        ...
-
-    async def list_tasks(self) -> tuple[TaskRecord, ...]:
-        """List the tasks."""
-        ...
-
-    async def kill_task(self, task_id: TaskId, request_id: RequestId) -> TaskRecord:
-        """Interrupt a task."""
-        ...
-
-    async def shared_send(self, request: SharedSend) -> SharedResult:
-        """Queue a send on the shared terminal."""
-        ...
-
-    async def shared_read(self, offset: int, count: int) -> SharedPage:
-        """Read the shared terminal."""
-        ...
-
-    async def shared_signal(self, name: SignalName, request_id: RequestId) -> SharedResult:
-        """Queue a signal on the shared terminal."""
-        ...
-
-    async def shared_reset(self, request_id: RequestId) -> SharedResult:
-        """Queue a reset of the shared terminal."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +127,7 @@ class Caller:
         result = await self._verbs.open(
             OpenRequest(request_id, args["type"], name=args["name"], cwd=args["cwd"])
         )
-        value = _session_value(result.info) | {"motd": result.motd}
+        value = session_value(result.info) | {"motd": result.motd}
         return render.opened(result, self._max), value
 
     async def _terminal_send(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
@@ -233,7 +150,7 @@ class Caller:
             "kind": "foreground",
             "viewport": result.viewport,
             "waitReason": result.wait_reason.value,
-            "sessionStatus": _status_value(result),
+            "sessionStatus": status_value(result),
             "truncated": result.truncated,
             "evidence": result.evidence.value,
             "promptKind": result.prompt_kind.value,
@@ -280,7 +197,7 @@ class Caller:
             "text": result.text,
             "nextOffset": result.next_offset,
             "truncated": result.truncated,
-            "sessionStatus": _status_value(result),
+            "sessionStatus": status_value(result),
         } | ({} if result.match_text is None else {"matchText": result.match_text})
 
     async def _terminal_close(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
@@ -292,7 +209,7 @@ class Caller:
     async def _terminal_list(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
         sessions = await self._verbs.list()
         text = render.listed(sessions, self._max)
-        return text, {"sessions": [_session_value(info) for info in sessions]}
+        return text, {"sessions": [session_value(info) for info in sessions]}
 
     async def _task_output(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
         task_id = _task_id(args)
@@ -305,20 +222,20 @@ class Caller:
         return text, {
             "text": output.text,
             "truncated": output.truncated,
-            "task": _task_value(output.record),
+            "task": task_value(output.record),
         }
 
     async def _task_list(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
         records = await self._verbs.list_tasks()
         text = render.task_list(records, self._max)
-        return text, {"tasks": [_task_value(record) for record in records]}
+        return text, {"tasks": [task_value(record) for record in records]}
 
     async def _task_kill(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
         record = await self._verbs.kill_task(_task_id(args), request_id)
         stopping = record.state is TaskState.STOPPING
         outcome = "cancellation-requested" if stopping else "already-finished"
         text = render.task_killed(record, self._max)
-        return text, {"outcome": outcome, "task": _task_value(record)}
+        return text, {"outcome": outcome, "task": task_value(record)}
 
     async def _shared_terminal_send(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
         data = args["text"].encode("utf-8", "replace")
@@ -344,7 +261,7 @@ class Caller:
         value: dict[str, Any] = {"sessionId": opened.session_id}
         if opened.pid is not None:
             value["pid"] = opened.pid
-        value["status"] = _status_value(opened)
+        value["status"] = status_value(opened)
         value["initialOutput"] = opened.initial_output
         return render.as_json(value, "initialOutput", self._max), value
 
@@ -352,7 +269,7 @@ class Caller:
         session_id = _pty_id(args)
         data = args["data"].encode("utf-8", "replace")
         sent = await self._ptys.send(session_id, data, request_id, submit=args["submit"])
-        value = {"delta": sent.delta, "status": _status_value(sent)}
+        value = {"delta": sent.delta, "status": status_value(sent)}
         return render.as_json(value, "delta", self._max), value
 
     async def _pty_tail(self, args: dict[str, Any], request_id: RequestId) -> "_Made":
@@ -378,28 +295,6 @@ _Made = tuple[str, dict[str, Any]]
 _Handler = Callable[[dict[str, Any], RequestId], Awaitable[_Made]]
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """How a user interface shows a call."""
-
-    card: Card | None = None
-    title: str = ""
-    description: str = ""
-
-
-def card_of(tool: Tool, args: dict[str, Any]) -> Shown:
-    """Say how a call with checked arguments is shown; no card names a place in a file."""
-    if args.get("run_in_background"):
-        return Shown(Card.EXECUTE, f"Send to terminal {args['sessionId']} in background")
-    facts = {**args, "name_or_type": args.get("name") or args.get("type")}
-    title = tool.title.format_map(facts)
-    if tool.card is not Card.TERMINAL:
-        return Shown(tool.card, keep_head(title, MAX_TITLE_BYTES))
-    session_id = args.get("sessionId") or args.get("id")
-    where = f"Terminal {session_id}" if session_id else ""
-    return Shown(tool.card, keep_head(title or "(send input)", MAX_TITLE_BYTES), where)
-
-
 def _task_id(args: dict[str, Any]) -> TaskId:
     if not args["task_id"]:
         raise InvalidRequestError('invalid task_id: expected a non-empty string, got ""')
@@ -410,44 +305,6 @@ def _pty_id(args: dict[str, Any]) -> SessionId:
     if not args["id"]:
         raise InvalidRequestError("id must be a non-empty string")
     return parse_session_id(args["id"])
-
-
-class _HasStatus(Protocol):
-    @property
-    def status(self) -> SessionStatus: ...
-
-
-def _status_value(source: _HasStatus) -> dict[str, Any]:
-    end = source.status.exit
-    if end is None:
-        return {"kind": "running"}
-    return {"kind": "exited", "exitCode": end.exit_code, "signal": end.signal}
-
-
-def _session_value(info: SessionInfo) -> dict[str, Any]:
-    value: dict[str, Any] = {"sessionId": info.session_id, "type": info.type}
-    if info.name is not None:
-        value["name"] = info.name
-    if info.pid is not None:
-        value["pid"] = info.pid
-    value["status"] = _status_value(info)
-    return value
-
-
-def _task_value(record: TaskRecord) -> dict[str, Any]:
-    plain: dict[str, Any] = to_plain(record)
-    value = {
-        "id": plain["task_id"],
-        "kind": plain["kind"],
-        "label": plain["label"],
-        "status": plain["state"],
-        "startedAt": plain["started_at"],
-    }
-    if plain["detail"] is not None:
-        value["detail"] = plain["detail"]
-    if plain["finished_at"] is not None:
-        value["finishedAt"] = plain["finished_at"]
-    return value
 
 
 def unexpected_of(tool: Tool) -> str:
