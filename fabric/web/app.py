@@ -129,7 +129,8 @@ class WebServer:
         if [name.strip() for name in offered.split(",")] != [PROTOCOL]:
             text = f"the one protocol spoken here is {PROTOCOL}"
             return _response(pages.refusal(HTTPStatus.BAD_REQUEST, text))
-        if self._desk.count >= self._settings.max_views:
+        connected = 0 if self._server is None else len(self._server.connections)
+        if connected >= self._settings.max_views:  # those that have not said hello yet, too
             text = "too many pages are connected to this gateway"
             return _response(pages.refusal(HTTPStatus.SERVICE_UNAVAILABLE, text))
         return None

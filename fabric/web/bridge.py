@@ -186,7 +186,7 @@ class Bridge:
     ) -> None:
         loop = asyncio.get_running_loop()
         coming: asyncio.Task[ViewEvent | None] | None = None
-        again = loop.create_task(self._again.wait())
+        again: asyncio.Task[Any] = loop.create_task(self._again.wait())
         try:
             while True:
                 if coming is None:
@@ -195,7 +195,7 @@ class Bridge:
                 if again.done():
                     self._again.clear()
                     await self._paint_again(guest, info)
-                    again = loop.create_task(self._again.wait())
+                    again = loop.create_task(self._asked_again())
                 if coming.done():
                     event, coming = coming.result(), None
                     if event is None:
@@ -245,7 +245,11 @@ class Bridge:
         event = await self._sources.snapshot(guest.grant.caller, info)
         if event is not None and event.next_offset >= self._sequence:
             await self._paint(event)
-        await asyncio.sleep(AGAIN_S)  # a page that asks all the time gets its answer now and then
+
+    async def _asked_again(self) -> None:
+        """Wait for the next wish for a snapshot; one made at once waits a moment."""
+        await asyncio.sleep(AGAIN_S)
+        await self._again.wait()
 
     async def _listen(self, overview: Overview | None) -> None:
         while True:

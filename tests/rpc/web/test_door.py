@@ -96,6 +96,13 @@ async def test_without_a_web_server_there_are_no_links():
             await client.view_ticket()
 
 
+async def test_the_number_of_pages_is_bounded_hello_or_not():
+    async with local_fabric(web__max_views="2") as fabric:
+        url, own = socket_url(fabric.url), fabric.url
+        async with page(own, hello=False), page(own, hello=False):
+            assert await _refused(url, origin=own) == 503
+
+
 async def test_no_hello_in_time_is_closed():
     async with local_fabric(web__hello_s="0.2") as fabric, page(fabric.url, hello=False) as view:
         assert await view.closed() == 1008

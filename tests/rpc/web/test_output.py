@@ -133,3 +133,19 @@ async def test_what_one_page_costs_is_bounded_in_a_flood(fabric, client):
         await eventually(lambda: view.quiet_for(0.8), 10)
         assert len(view.painted) < 6 * 1024 * 1024
         assert view.sequence == (await client.shared.read(0, 1)).state.sequence
+
+
+async def test_a_snapshot_on_request_never_takes_a_page_back(client):
+    async with page((await client.view_ticket()).url) as view:
+        await view.until("snapshot")
+        await view.send("human.begin", data="for i in $(seq 1 400); do echo line $i; done\r")
+        for number in range(2, 5):
+            await view.send("snapshot")
+            await view.until("snapshot", number)
+        await view.until("human.revoked", reason="prompt")
+        await view.shows("line 400")
+        told = [
+            frame["sequence"] for frame in view.frames if frame["type"] in ("snapshot", "output")
+        ]
+        assert told == sorted(told)
+        assert view.sequence == (await client.shared.read(0, 1)).state.sequence
