@@ -203,6 +203,7 @@ class Runner:
     async def _watch(self) -> None:
         """Sample the fabric's processes at even times, from a thread: it blocks."""
         watcher, last = self._watcher, self._began + self._plan.duration_s - LAST_LOOK_S
+        await asyncio.sleep(max(0.0, self._began - time.monotonic()))
         while watcher is not None:
             await asyncio.to_thread(watcher.look, self._began)
             left = last - time.monotonic()
