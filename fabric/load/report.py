@@ -3,6 +3,7 @@
 import html
 import itertools
 import json
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,6 +12,7 @@ from fabric.load.marks import FIGURES
 from fabric.load.svg import Line, plot
 
 MB = 1_048_576
+_NUMBER = re.compile(r"[0-9][0-9,.e+-]*")
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8882; }
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 800px; padding: 0 1rem; }
@@ -184,7 +186,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = ["<tr>" + "".join(f"<th>{html.escape(name)}</th>" for name in head) + "</tr>"]
     for row in rows:
         cells = "".join(
-            f"<td{' class=n' if cell[:1].isdigit() else ''}>{html.escape(cell)}</td>"
+            f"<td{' class=n' if _NUMBER.fullmatch(cell) else ''}>{html.escape(cell)}</td>"
             for cell in row
         )
         lines.append(f"<tr>{cells}</tr>")
