@@ -49,6 +49,7 @@ def tls(context: Context) -> int:
         "[gateway]",
         f'tls_cert_file = "{made.cert_file}"',
         f'tls_key_file = "{made.key_file}"',
+        f'tls_ca_file = "{made.ca_file}"  # how gateways of several machines trust each other',
         f'tls_client_ca_file = "{made.ca_file}"  # only if callers come by certificate',
         "",
         f"export FABRIC_CA_FILE={made.ca_file}",

@@ -91,7 +91,12 @@ def findings_of_credentials(settings: Settings, folder: Path) -> Iterator[Findin
             if what == "revoked tokens":
                 mode &= 0o700  # ids are no secret
         yield findings.private_file(what, path, mode, own, problem)
-    for what, path in (("certificate", gateway.tls_cert_file), ("CA", gateway.tls_client_ca_file)):
+    shown = (
+        ("certificate", gateway.tls_cert_file),
+        ("callers' CA", gateway.tls_client_ca_file),
+        ("gateways' CA", gateway.tls_ca_file),
+    )
+    for what, path in shown:
         if path:
             yield findings.certificate(what, path, *_certificate(path))
 

@@ -50,12 +50,15 @@ REPEAT_S = 1.5
 def peer_tls(settings: GatewaySettings) -> Tls | None:
     """Return how a gateway reaches the others: as it is reached itself, None without TLS.
 
-    Where callers come by certificate, gateways show their own to each other.
+    Where callers come by certificate, gateways show their own to each other. An authority of
+    one's own is trusted when ``tls_ca_file`` or ``tls_client_ca_file`` names it.
     """
     if not settings.tls_cert_file:
         return None
-    ca = settings.tls_client_ca_file
-    return Tls(ca, settings.tls_cert_file, settings.tls_key_file) if ca else Tls()
+    roots = settings.tls_ca_file or settings.tls_client_ca_file or None
+    if settings.tls_client_ca_file:
+        return Tls(roots, settings.tls_cert_file, settings.tls_key_file)
+    return Tls(roots)
 
 
 class PeerSessions:

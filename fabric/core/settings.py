@@ -164,9 +164,10 @@ class GatewaySettings:
 
     ``token_file`` holds bearer tokens, ``signing_key_file`` the keys of signed ones and
     ``revoked_file`` the ids of those that count no more; a listener beyond loopback is
-    refused without credentials and TLS unless ``insecure`` says so. ``abandon_grace_s`` is
-    how long a send or open whose call broke off waits for its repeat. ``turns_per_owner``
-    is how many calls of one owner are served at once while others call too (0: as many as
+    refused without credentials and TLS unless ``insecure`` says so. ``tls_ca_file`` is whom to
+    trust when other gateways are called (else ``tls_client_ca_file``, else the system's
+    roots). ``abandon_grace_s`` is how long a send or open whose call broke off waits for its
+    repeat. ``turns_per_owner`` is how many calls of one owner are served at once while others call too (0: as many as
     the machine has cores).
     """
 
@@ -178,6 +179,7 @@ class GatewaySettings:
     tls_cert_file: str = ""
     tls_key_file: str = ""
     tls_client_ca_file: str = ""
+    tls_ca_file: str = ""
     insecure: bool = False
     reflection: bool = True
     max_result_bytes: int = 262_144

@@ -235,6 +235,16 @@ async def test_the_files_of_the_development_ca_serve_both_sides(fabric, tmp_path
                 pass
 
 
+def test_gateways_trust_the_authority_that_is_named_for_them():
+    """Without client certificates there was no way to trust an authority of one's own."""
+    files = {"tls_cert_file": "c", "tls_key_file": "k"}
+    assert peer_tls(GatewaySettings(LISTEN)) is None
+    assert peer_tls(GatewaySettings(LISTEN, **files)) == Tls()
+    assert peer_tls(GatewaySettings(LISTEN, **files, tls_ca_file="own")) == Tls("own")
+    both = GatewaySettings(LISTEN, **files, tls_ca_file="own", tls_client_ca_file="theirs")
+    assert peer_tls(both) == Tls("own", "c", "k")
+
+
 async def test_a_gateway_reaches_another_over_mutual_tls(fabric, tmp_path):
     made = dev_ca(tmp_path / "tls")
     settings = GatewaySettings(

@@ -83,7 +83,12 @@ def test_settings_are_good_and_their_files_are_mounted(tmp_path):
         (container,) = template["spec"]["containers"]
         mounts = [item["mountPath"] for item in container["volumeMounts"]]
         gateway = settings.gateway
-        for path in (gateway.signing_key_file, gateway.tls_cert_file, gateway.tls_key_file):
+        for path in (
+            gateway.signing_key_file,
+            gateway.tls_cert_file,
+            gateway.tls_key_file,
+            gateway.tls_ca_file,
+        ):
             assert any(path.startswith(f"{mount}/") for mount in mounts), path
         environ = {item["name"]: item.get("value") for item in container["env"]}
         assert environ["FABRIC_STATE_DIR"] == settings.cluster.state_dir

@@ -1,4 +1,7 @@
-"""The operator's scripts where Ray is run by others: `ray start`, then a gateway beside it."""
+"""The operator's scripts where Ray is run by others: `ray start`, then a gateway beside it.
+
+By its name it runs before the package's three machines are up, which come and go by themselves.
+"""
 
 import pytest
 
