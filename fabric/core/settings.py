@@ -167,8 +167,8 @@ class GatewaySettings:
     refused without credentials and TLS unless ``insecure`` says so. ``tls_ca_file`` is whom to
     trust when other gateways are called (else ``tls_client_ca_file``, else the system's
     roots). ``abandon_grace_s`` is how long a send or open whose call broke off waits for its
-    repeat. ``turns_per_owner`` is how many calls of one owner are served at once while others call too (0: as many as
-    the machine has cores).
+    repeat. ``turns_per_owner`` is how many calls of one owner are served at once while others
+    call too (0: as many as the machine has cores).
     """
 
     listen: str = "127.0.0.1:7443"
