@@ -7,7 +7,9 @@ import sys
 
 import pytest
 
+from fabric.core.errors import error_classes
 from fabric.core.metrics import METRICS, Kind
+from fabric.core.model import Evidence
 from fabric.load.plan import read_plan
 from tests.support.paths import ROOT
 
@@ -65,6 +67,20 @@ def test_every_query_names_metrics_and_labels_that_exist(title, query, legend):
         used |= {name.strip() for name in group.split(",")}
     assert used <= allowed, title
     assert query.count("(") == query.count(")")
+
+
+def test_the_queries_to_be_woken_by_name_what_exists():
+    text = (ROOT / "cluster" / "OBSERVE.md").read_text()
+    names = {base for base, _ in metrics_in(text)} - {"fabric_"}
+    assert len(names) >= 4
+    assert names <= set(METRICS)
+    reasons = {item.reason for item in error_classes()}
+    named = re.findall(r'reason=~?"([^"]+)"', text)
+    assert named
+    for group in named:
+        assert set(group.replace("\\|", "|").split("|")) <= reasons
+    evidence = set(re.findall(r'evidence="(\w+)"', text))
+    assert evidence <= {item.value for item in Evidence}
 
 
 def test_every_gateway_metric_is_shown():
