@@ -61,7 +61,7 @@ class Sample:
 
 def kind_of(line: str) -> str | None:
     """Say what a command line of the fabric's is; None for anything else."""
-    if "fabric.cli serve" in line:
+    if "fabric.cli serve" in line or "/fabric serve" in line:
         return "gateway"
     if "workers/shim/__main__.py" in line:
         return "shim"
@@ -81,7 +81,9 @@ def find(state_dir: Path, mark: str) -> list[Found]:
     """Find the processes of the fabric of a state folder by its name and its cluster's mark."""
     found = []
     folder = str(state_dir)
-    wanted = f"FABRIC_CLUSTER_MARK={mark}".encode()
+    signs = {f"FABRIC_STATE_DIR={folder}".encode()}
+    if mark:
+        signs.add(f"FABRIC_CLUSTER_MARK={mark}".encode())
     for entry in _PROC.iterdir() if _PROC.is_dir() else ():
         if not entry.name.isdigit():
             continue
@@ -90,10 +92,8 @@ def find(state_dir: Path, mark: str) -> list[Found]:
             kind = kind_of(line)
             if kind is None:
                 continue
-            ours = folder in line if kind in ("gateway", "shim", "supervisor") else None
-            if ours is None:
-                ours = bool(mark) and wanted in (entry / "environ").read_bytes().split(b"\0")
-            if ours:
+            ours = folder in line and kind in ("gateway", "shim", "supervisor")
+            if ours or signs & set((entry / "environ").read_bytes().split(b"\0")):
                 found.append(Found(int(entry.name), kind))
     return found
 

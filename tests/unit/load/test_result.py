@@ -183,6 +183,7 @@ def test_a_gap_in_a_line_is_not_bridged():
     ("line", "kind"),
     [
         ("/x/python -m fabric.cli serve --state-dir /s", "gateway"),
+        ("/x/bin/python /x/bin/fabric serve --address h:1", "gateway"),
         ("ray::SessionHost", "worker"), ("ray::RegistryHost", "registry"),
         ("/x/python -I -S /y/workers/shim/__main__.py /s/a.s", "shim"),
         ("/r/gcs/gcs_server --log", "ray"), ("/x/python -m fabric.cli up", "supervisor"),
