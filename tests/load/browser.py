@@ -146,8 +146,9 @@ async def echo(report: Report, browser: Browser, fabric: Embedded, count: int) -
         person = await Person.controls(context, owner)
         for what in ("shell", "program"):
             if what == "program":
-                await person.types("cat > /dev/null\r")
-                await person.sees("cat >")
+                # A key typed before the shell has given echo back to the kernel shows nowhere.
+                await person.types("echo go-$((1+1)); cat > /dev/null\r")
+                await person.sees("go-2")
             await keys(person.page, 10)
             times = await keys(person.page, count)
             report.row(
@@ -189,7 +190,7 @@ async def flooded(person: Person, script: Path, size: int) -> tuple[list[Any], d
         if await person.page.evaluate("flood.over"):
             break
     await asyncio.wait_for(person.page.wait_for_function("flood.over"), 60)
-    await person.types("\r")  # marks the program did not read are on the shell's line now
+    await person.page.keyboard.press("Control+c")  # marks nobody read are on the shell's line
     await person.stands("Controller", "Connected", "Idle prompt")
     await asyncio.sleep(PACE_S)
     return await person.page.evaluate("marks"), await person.page.evaluate("flood")

@@ -1,6 +1,7 @@
 """The import names `fabric` and `workers` are common words: make sure they are ours."""
 
 import importlib
+import json
 import tomllib
 from importlib import metadata
 
@@ -40,3 +41,17 @@ def test_lock_has_hashes_and_names_no_index():
     assert "http://" not in lock
     assert "https://" not in lock
     assert "--index" not in lock
+
+
+def test_the_pages_lock_has_hashes_and_names_no_registry():
+    lock = json.loads((ROOT / "fabric/web/ui/package-lock.json").read_text())
+    packages = {name: entry for name, entry in lock["packages"].items() if name}
+    assert packages
+    assert all("integrity" in entry for entry in packages.values())
+    assert not any("resolved" in entry for entry in packages.values())
+
+
+def test_the_built_page_ships_and_its_sources_do_not():
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    assert wheel["targets"]["wheel"]["artifacts"] == ["fabric/web/static"]
+    assert wheel["targets"]["wheel"]["exclude"] == ["fabric/web/ui"]
