@@ -11,6 +11,7 @@ import asyncio
 import hmac
 import logging
 import os
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -55,13 +56,20 @@ class ChannelServer:
         """Bind, replacing a stale socket file. Raises: OSError."""
         loop = asyncio.get_running_loop()
         self.path.unlink(missing_ok=True)
-        old = os.umask(0o177)
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
+            # The mask is the whole process's: nobody else may run before it is put back.
+            old = os.umask(0o177)
+            try:
+                sock.bind(str(self.path))
+            finally:
+                os.umask(old)
             self._server = await loop.create_unix_server(
-                lambda: _Connection(self), str(self.path), backlog=128
+                lambda: _Connection(self), sock=sock, backlog=128
             )
-        finally:
-            os.umask(old)
+        except BaseException:
+            sock.close()
+            raise
 
     async def close(self) -> None:
         """Stop listening, drop every connection and remove the socket file."""

@@ -30,6 +30,7 @@ from fabric.core.ids import SessionId
 from tests.load.chaos_kills import Killer, Prey
 from tests.load.chaos_owners import Owner, Told
 from tests.load.embedded import Embedded, embedded
+from tests.support import leaks
 from tests.support.eventually import eventually
 
 SETTLE_S = 120.0
@@ -127,11 +128,6 @@ def words(file: Path) -> Counter[str]:
     return Counter(file.read_text().split()) if file.exists() else Counter()
 
 
-def descriptors() -> int:
-    """Count the open descriptors of this process."""
-    return sum(1 for _ in Path("/proc/self/fd").iterdir())
-
-
 def report(killer: Killer, told: Told, owners: list[Owner]) -> None:
     """Print what was done and how long things took."""
     print(f"killed {sum(killer.kills.values())}: {dict(killer.kills)}")
@@ -168,7 +164,7 @@ def chaos(seed: int, seconds: float, owners: int, keep: Path | None = None) -> l
 
     What went wrong leaves its logs in the folder ``keep``, which must not be there yet.
     """
-    before = descriptors()
+    before = leaks.take()
     with tempfile.TemporaryDirectory(prefix="fabric-chaos-") as folder:
         file = Path(folder, "ran")
         with embedded(**SETTINGS) as fabric:
@@ -179,10 +175,7 @@ def chaos(seed: int, seconds: float, owners: int, keep: Path | None = None) -> l
                 if embedded_ray is not None:
                     shutil.copytree(embedded_ray.temp_dir, keep / "ray", ignore=_no_sockets)
         faults += leftovers(fabric.state_dir)
-    left = descriptors() - before
-    if left > 0:
-        faults.append(f"{left} descriptors are left")
-    return faults
+    return faults + [row for row in leaks.since(before) if row.startswith("descriptor")]
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""What a test left behind: processes, threads, open descriptors.
+"""What a test left behind: processes, threads, open descriptors, a mask for new files.
 
 A process is its pid *and* start time, so a reused pid is not mistaken for an old process.
 On Linux the test run is a child subreaper: what detaches itself (a double fork, a session of
@@ -38,6 +38,7 @@ class Snapshot:
     processes: frozenset[tuple[int, int]] = frozenset()
     threads: frozenset[int] = frozenset()
     descriptors: dict[int, str] = field(default_factory=dict)
+    umask: str = ""
 
 
 def become_subreaper() -> None:
@@ -73,6 +74,7 @@ def take() -> Snapshot:
         frozenset(item.identity for item in descendants()),
         frozenset(thread.ident or 0 for thread in threading.enumerate()),
         _descriptors(),
+        _umask(),
     )
 
 
@@ -89,6 +91,8 @@ def since(before: Snapshot, *, with_cluster: bool = False) -> list[str]:
         shims = {item.pid for item in now if "workers/shim" in item.name}
         new = [item for item in new if item.parent in shims]
     rows = [f"process {item.pid} ({item.name})" for item in new]
+    if _umask() != before.umask:
+        rows.append(f"umask {_umask()}, it was {before.umask}")
     if with_cluster:
         return rows
     rows += [
@@ -122,6 +126,12 @@ def _process_table() -> list[Process]:
             name = line.strip()[:120] or raw[raw.find("(") : raw.rfind(")") + 1]
             table.append(Process(int(folder.name), int(facts[19]), int(facts[1]), name, facts[0]))
     return table
+
+
+def _umask() -> str:
+    status = Path("/proc/self/status")
+    rows = status.read_text().splitlines() if status.is_file() else []
+    return next((row.split()[1] for row in rows if row.startswith("Umask")), "")
 
 
 def _descriptors() -> dict[int, str]:

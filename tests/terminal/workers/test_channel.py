@@ -150,3 +150,13 @@ async def test_a_wrong_key_gets_nothing(host):
 async def test_nobody_there_is_a_clear_error(tmp_path):
     with pytest.raises(ChannelClosedError):
         await ChannelClient.connect(tmp_path / "none.s", "key")
+
+
+async def test_sockets_bound_at_once_are_private_and_leave_the_mask_of_the_process(tmp_path):
+    servers = [ChannelServer(tmp_path / f"{n}.s", "key", {}) for n in range(8)]
+    await asyncio.gather(*(server.start() for server in servers))
+    modes = {stat.S_IMODE(server.path.stat().st_mode) for server in servers}
+    await asyncio.gather(*(server.close() for server in servers))
+    (tmp_path / "plain").touch()
+    assert modes == {0o600}
+    assert stat.S_IMODE((tmp_path / "plain").stat().st_mode) == 0o644
