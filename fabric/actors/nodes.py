@@ -14,6 +14,7 @@ from fabric.core.ids import HostName, SessionId
 from fabric.core.model import CloseReceipt, Location, NodeState, OpenResult, OpenSpec
 from workers.node import Running
 
+WELL_AGAIN_S = 0.1
 _log = logging.getLogger(__name__)
 
 
@@ -34,7 +35,8 @@ class RemoteNodes:
         """List the nodes, each by itself; one that does not answer is not alive.
 
         Ray calls a node alive for half a minute after its link was cut. So a silent node is
-        waited for once; from then on it is asked behind the callers' backs until it answers.
+        waited for once; from then on it is asked behind the callers' backs until it answers,
+        and a caller waits only as long as a node that is well again takes.
         Raises: RegistryUnavailableError.
         """
         try:
@@ -63,9 +65,8 @@ class RemoteNodes:
         if asking is None:
             asking = asyncio.get_running_loop().create_task(self._asked(host))
             self._asking[host] = asking
-        if host not in self._silent:
-            # Shielded: a question whose asker was cancelled is the next asker's.
-            await asyncio.wait({asking})
+        # Not cancelled with its asker: the question is the next asker's.
+        await asyncio.wait({asking}, timeout=WELL_AGAIN_S if host in self._silent else None)
         if asking.done():
             self._asking.pop(host, None)
             state = asking.result()

@@ -286,6 +286,11 @@ async def test_a_node_actor_comes_back_and_finds_its_sessions(fabric, owner):
     assert closed.receipt.survivors == ()
     await fabric.warm(H1)
 
+    async def placed():
+        return H1 in {node.host for node in await fabric.registry.nodes() if node.alive}
+
+    await eventually(placed, within=30, what="the registry sees the node again")
+
 
 async def try_close(owner, session_id):
     try:

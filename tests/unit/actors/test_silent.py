@@ -68,6 +68,21 @@ async def test_one_silent_node_does_not_hide_the_others(monkeypatch):
     await drop_the_rest()
 
 
+async def test_a_node_that_answers_again_is_alive_for_the_very_next_caller(monkeypatch):
+    remote = RemoteNodes(
+        Plan(Settings(registry=RegistrySettings(node_call_timeout_s=QUICK_S)), "/nowhere")
+    )
+    silent, well = (handle(monkeypatch, "far", state) for state in (None, node_state("far")))
+    rows = [{"Labels": {LABEL_HOST: "far"}, "Alive": True}]
+    monkeypatch.setattr(nodes_module, "ray_nodes", lambda: rows)
+    monkeypatch.setattr(remote, "_start", lambda host: None)
+    monkeypatch.setattr(remote, "_node", lambda host: silent)
+    assert [node.alive for node in await remote.states()] == [False]
+    monkeypatch.setattr(remote, "_node", lambda host: well)
+    assert [node.alive for node in await remote.states()] == [True]
+    await drop_the_rest()
+
+
 async def drop_the_rest():
     """Aborts nobody confirms go on for a while behind their callers' backs."""
     rest = asyncio.all_tasks() - {asyncio.current_task()}
