@@ -72,10 +72,13 @@ async def echoes(shell: Session, count: int, dice: random.Random) -> list[float]
 
 def bare_echoes(count: int) -> list[float]:
     """The same on a terminal of our own: what the kernel and cat take."""
-    process, master = spawn_on_pty(("/bin/sh", "-c", "stty raw -echo; exec cat"), base_env())
+    process, master = spawn_on_pty(
+        ("/bin/sh", "-c", "stty raw -echo; printf '!'; exec cat"), base_env()
+    )
     times = []
     try:
-        time.sleep(0.2)
+        while b"!" not in os.read(master, 4096):
+            pass
         for number in range(count):
             key = bytes([97 + number % 26])
             start = time.perf_counter()
